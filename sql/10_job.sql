@@ -49,7 +49,7 @@ CREATE TABLE awty.job (
 );
 
 CREATE INDEX job_role_idx ON awty.job (role);
--- For the maintainer, which ends pauses.
+-- The maintainer ends pauses in this order.
 CREATE INDEX job_paused_until_idx ON awty.job (paused_until) WHERE paused_until IS NOT NULL;
 
 COMMENT ON TABLE awty.job IS 'Registered jobs, one row each; awty.register() and awty.alter() write them';
@@ -170,5 +170,5 @@ COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awt
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
 
--- Also where session_replication_role is replica.
+-- The trigger must also fire where session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;

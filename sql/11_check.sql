@@ -19,17 +19,17 @@ CREATE TABLE awty.future_job (
     -- No CHECK constraints, because PostgreSQL would parse their expressions for each row that is written. awty's functions refuse values
     -- that are too long.
 ) WITH (
-    -- The table changes all the time.
+    -- The table changes all the time, so autovacuum starts early and makes no pauses.
     autovacuum_vacuum_scale_factor = 0.01,
     autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_insert_scale_factor = 0.2,
     autovacuum_vacuum_cost_delay = 0
 );
 
--- For workers, which read the due checks of one job.
+-- Workers read the due checks of one job in this order.
 CREATE INDEX future_job_due_idx ON awty.future_job (job, next_check_at, id) WHERE NOT held;
 
--- However many checks of other jobs are held or failing.
+-- These indexes find the held and the failing checks of one job, however many other jobs have.
 CREATE INDEX future_job_held_idx ON awty.future_job (job, id) WHERE held;
 CREATE INDEX future_job_failing_idx ON awty.future_job (job, id) WHERE attempt > 0;
 
@@ -81,7 +81,7 @@ COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'Time at which the last 
 COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'For a repetition: slots of the plan before this one are used up, whatever the first slot says';
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: occurrences up to this time are used up, whatever the first slot says';
 
--- Suspects run alone.
+-- Suspects, during whose run the server or a process ended, run alone.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
 -- A check that awty itself holds after crashes has no row. If a check is held while it runs, and is still pending after that run, it is
@@ -97,7 +97,7 @@ CREATE TABLE awty_internal.hold (
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
 
--- For the maintainer, which ends holds.
+-- The maintainer ends holds in this order.
 CREATE INDEX hold_until_idx ON awty_internal.hold (held_until, check_id) WHERE held_until IS NOT NULL;
 CREATE INDEX hold_repetition_idx ON awty_internal.hold (repetition_id) WHERE repetition_id IS NOT NULL;
 
@@ -118,7 +118,7 @@ CREATE TABLE awty_internal.in_flight (
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_cost_delay = 0,
-    -- No compression, which would take longer than many runs.
+    -- Compression of the row would take longer than many runs.
     toast_tuple_target = 8160
 );
 

@@ -100,7 +100,7 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- The index also finds all open alerts of a rule.
+-- This index also finds all open alerts of a rule.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 -- For awty_internal.untold. A level is told in the commit that raises it, unless the function fails.

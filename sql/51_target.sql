@@ -65,7 +65,7 @@ COMMENT ON COLUMN awty_internal.breaker.opens IS 'How often in a row the breaker
 COMMENT ON COLUMN awty_internal.breaker.message IS 'Message of the last failure';
 COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'Time of the last failure';
 
--- To skip all checks of a blocked target at once.
+-- A claim skips all checks of a blocked target at once by this index.
 CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_check_at, id) WHERE NOT held;
 
 CREATE INDEX lease_target_idx ON awty_internal.lease (job, entity_name);

@@ -46,7 +46,7 @@ CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
 
 COMMENT ON FUNCTION awty_internal.lasts(timestamptz) IS 'Is the end of a hold or a pause still ahead? True if it has no end';
 
--- Reasons that stop the whole database. One row.
+-- Reasons that stop the whole database, in one row.
 CREATE VIEW awty_internal.here AS
 SELECT runtime.*, runtime.held IS NOT NULL AS database_held, list.why[1] AS why, list.why[2] AS mend
 FROM awty_internal.runtime() AS runtime

@@ -146,7 +146,7 @@ END;
 
 COMMENT ON FUNCTION awty.explain(text, text) IS 'Shows the past, present and future of one entity in the order of time: its last hundred finished checks, its pending checks and why each does not run now, and its open alerts';
 
--- A caller has no USAGE on awty_internal, so this calls awty.key().
+-- The function calls awty.key(), because a caller has no USAGE on awty_internal.
 CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$

@@ -1,6 +1,6 @@
 -- awty.doctor() and awty.healthy(), with the caller's rights and through row security.
 
--- A long history costs no more than a short one.
+-- The view is bounded, so that a long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS
 SELECT h.job, h.outcome, h.run_time, h.attempts, j.timeout
 FROM (SELECT n.job, n.role, n.outcome, n.run_time, n.attempts
@@ -10,7 +10,7 @@ WHERE j.job = ANY (SELECT r.job FROM awty_internal.readable() AS r);
 
 COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand finished checks, as far as the caller may read them';
 
--- Shows a role only whether such rows exist.
+-- This view shows a role only whether such rows exist.
 CREATE VIEW awty_internal.stray AS
 SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there;
 
@@ -104,7 +104,7 @@ BEGIN ATOMIC
         format('SELECT awty.create_calendar(calendar, hours, zone => …, closed => closed, replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
     UNION ALL
-    -- Otherwise next year's holidays count as open time.
+    -- Without the holidays of the next year, the holidays count as open time.
     SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
         format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
         format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)

@@ -71,7 +71,7 @@ CREATE FUNCTION awty_internal.job_counter(
 
 COMMENT ON FUNCTION awty_internal.job_counter() IS 'Counts of runs, for each job that the caller may read; the row without a name is for all other jobs';
 
--- Monitoring roles see no check, but get the counts.
+-- Monitoring roles see no check, but get the counts of checks.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
 SELECT j.job, pg_get_userbyid(j.role) AS role, lasts.paused, CASE WHEN lasts.paused THEN j.paused_note END AS paused_note,
        CASE WHEN lasts.paused THEN j.paused_until END AS paused_until,

@@ -56,14 +56,14 @@ BEGIN ATOMIC
             FROM awty_internal.planned(g.every, g.cron, g.zone, g.after, span.until, g.starts, g.ends, forecast.step, g.job) AS p
             WHERE g.calendar IS NULL
             UNION ALL
-            -- With a calendar, one by one.
+            -- Occurrences with a calendar are computed one by one.
             SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
                 ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END, 1
             FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar) AS o (at)
             WHERE g.calendar IS NOT NULL AND o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
         ) AS due
         UNION ALL
-        -- So that bad arguments always raise an error.
+        -- The arguments are evaluated even if nothing is pending, so that bad ones always raise an error.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
     )
     SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;

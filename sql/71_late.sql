@@ -1,4 +1,4 @@
--- Rows that are late now.
+-- The view awty.late shows the rows that are late now.
 
 CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,

@@ -30,7 +30,7 @@ END
 $$;
 
 GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.late, awty.calendar, awty.status TO PUBLIC;
--- For views and awty.explain(), which have the rights of their caller.
+-- Views and awty.explain() read these tables with the rights of their caller.
 GRANT SELECT ON awty_internal.repetition, awty_internal.stop TO PUBLIC;
 
 ALTER TABLE awty.job ENABLE ROW LEVEL SECURITY;
@@ -87,7 +87,7 @@ CREATE POLICY own_calendars ON awty.calendar FOR SELECT TO PUBLIC USING (
     OR role::oid = (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
 );
 
--- Another role may now have a job of the same name.
+-- The policy compares the role too, because another role may now have a job of the same name.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
@@ -146,7 +146,7 @@ ALTER TABLE awty_internal.check_stat ALTER sqlstate SET STATISTICS 0, ALTER mess
 
 GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 
--- No policy, because awty.job_status shows the content through a function.
+-- The table has no policy, because awty.job_status shows its content through a function.
 ALTER TABLE awty_internal.job_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
@@ -171,7 +171,7 @@ CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id)
 );
 
--- As the policy of the history.
+-- The conditions are those of the history's policy.
 CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
@@ -210,7 +210,7 @@ CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
     job = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
 
--- Users have set these limits and blocks.
+-- A dump contains the limits and blocks that users have set.
 CREATE POLICY dumped ON awty_internal.target FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 ALTER TABLE awty_internal.target ALTER job SET STATISTICS 0, ALTER target SET STATISTICS 0, ALTER note SET STATISTICS 0;

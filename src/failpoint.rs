@@ -48,7 +48,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Just before and just after each commit writes its WAL record.
+    /// Two failpoints stand just before and just after each commit writes its WAL record.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

@@ -19,7 +19,7 @@ pub struct Function {
     pub answers: bool,
 }
 
-/// Without a schema, the search path applies.
+/// A name without a schema means the first such function in the search path.
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
@@ -114,7 +114,7 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` during registration.
+/// `set_based` is `None` while the job is registered.
 pub fn resolve(
     schema: &Text,
     name: &Text,

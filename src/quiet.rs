@@ -19,20 +19,18 @@ use chrono::TimeDelta;
 use pgrx::pg_sys;
 
 const PIECE: i64 = 1000;
-/// If a client has locked a row whose end has passed.
+/// The wait before another inspection, if a client has locked a row whose end has passed.
 const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
-/// End of a hold, and its check.
 pub type Place = (Time, i64);
 pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// All roles; NULL in statements.
+/// Stands for the jobs of all roles. Statements get it as NULL.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
     [hold::first_end(role, after), job::first_end(role, after)].into_iter().flatten().min()
 }
 
-/// The launcher then starts an inspection.
 pub fn announce(now: Time) {
     let is_left = first_end(ALL, Time::UNIX_EPOCH).is_some_and(|end| end <= now);
     for end in first_end(ALL, now).into_iter().chain(is_left.then(|| now + LOCKED)) {
@@ -71,7 +69,7 @@ pub fn end_passed(role: pg_sys::Oid, now: Time) {
 }
 
 fn end_hold(held: &LockedHeld, now: Time) {
-    // A client may have locked or extended the hold.
+    // A client may have locked or extended the hold meanwhile.
     let Some(ended) = hold::remove_passed(held.check.id, now) else { return };
     match job::find(&held.job) {
         _ if held.is_after_crashes => {}

@@ -30,7 +30,7 @@ pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// Recovery removes the signal files, so the postmaster calls this before.
+/// The postmaster calls this before recovery, which removes the signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
 
-/// The size of shared memory is fixed when the server starts.
+/// The number is a constant, because the size of shared memory is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
 pub const MAX_BATCH: usize = 1000;
 
@@ -42,7 +42,7 @@ pub fn enabled() -> bool {
 }
 
 pub fn slot() -> Width {
-    // The check hook refuses invalid values.
+    // The check hook refuses invalid values, so the default is never used.
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
@@ -58,17 +58,17 @@ pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// 0 means no limit.
+/// 0 means that there is no limit.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// `None`: for ever.
+/// `None` means that rows are kept for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// `None`: for ever.
+/// `None` means that rows are kept for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }

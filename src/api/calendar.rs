@@ -15,7 +15,7 @@ use crate::watch;
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
-/// Each query of `awty.calendar` checks the reader's rights to every calendar.
+/// The number of calendars is limited, because each query of `awty.calendar` checks the reader's rights to each.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

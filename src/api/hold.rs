@@ -55,7 +55,6 @@ fn hold_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Rounded up to a slot.
 pub fn planned_end(args: &Args, index: usize, argument: &'static str, job: &Job) -> Result<Option<Time>> {
     let Some(until) = args.time(index, argument)? else { return Ok(None) };
     if until <= clock::now() {

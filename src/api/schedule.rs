@@ -82,7 +82,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// Once per session and job.
+/// Notifies the client once per session and job.
 pub fn say_paused(job: &Job) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -92,7 +92,7 @@ pub fn say_paused(job: &Job) {
     }
 }
 
-/// Once per session and target.
+/// Notifies the client once per session and target.
 pub fn say_blocked(job: &Job, target: &Text, now: Time) {
     thread_local! {
         static ASKED: RefCell<HashSet<(Text, Text)>> = RefCell::default();

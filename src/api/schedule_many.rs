@@ -82,7 +82,7 @@ struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// One slot for each key, or a single slot for all keys.
+    /// The list has one slot for each key, or a single slot for all keys.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,

@@ -1,4 +1,4 @@
-//! `awty.due()` and `awty.open_time()`, which return exact times.
+//! `awty.due()` and `awty.open_time()` return exact times.
 
 use super::usable;
 use crate::call::args::{Args, calls};

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 const MAX_LISTED: i64 = 1000;
-/// Each renewal makes all sessions read the calendars again.
+/// Each renewal of a zone's hash makes all sessions read the calendars again.
 const RENEWED_AFTER: TimeDelta = TimeDelta::days(366);
 
 pub struct Known {
@@ -96,7 +96,7 @@ fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {
         (Some(hours), Some(zone)) => Calendar::new(hours, stored.closed, zone),
-        // Known even without files of time zones.
+        // PostgreSQL knows GMT even without files of time zones.
         _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
     };
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })

@@ -6,7 +6,7 @@ use crate::store::job_option::{self, Field, JobOption, Options};
 use awty_core::Width;
 use chrono::TimeDelta;
 
-/// With `all`, NULL is refused for every option that has a default.
+/// If `all` is set, NULL is refused for every option that has a default.
 pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     if let Some(slot) = args.duration(2, "slot")? {
         check_slot(slot)?;
@@ -19,7 +19,7 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
                 *value = args.duration(index, name)?.or(*value);
                 true
             }
-            // Later refused as out of range.
+            // A negative number becomes `u32::MAX`, which is later refused.
             Field::Count(value) => {
                 args.get::<i32>(index).map(|given| *value = u32::try_from(given).unwrap_or(u32::MAX)).is_some()
             }

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Without the preloaded library, no check would ever run.
+/// Refuses the call without the preloaded library, because no check would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -123,7 +123,7 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
-/// The database's encoding may not be UTF-8, as Rust's strings are.
+/// A Rust string must be UTF-8, but the database may have another encoding.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn readable() -> TableIterator<
@@ -173,7 +173,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// One warning per statement.
+    /// Each statement gets only one warning.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 

@@ -13,7 +13,7 @@ pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
     Err(Error::TooManyJobs { role: catalog::role_label(role), max: MAX_JOBS })
 }
 
-/// With `connects`, refuses a role that cannot connect to the database.
+/// If `connects` is set, refuses a role that cannot connect to the database.
 pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> {
     let caller = catalog::current_role();
     let role = role.unwrap_or(caller);

@@ -20,7 +20,7 @@ pub fn unknown(name: &str) -> Error {
     Error::UnknownZone { zone: name.to_owned(), hint }
 }
 
-/// A plus means east of Greenwich, as most users expect.
+/// A plus in the zone's name means east of Greenwich, as most users expect.
 fn shift(name: &str) -> Option<i32> {
     let at = name.find(['+', '-'])?;
     let (word, number) = name.split_at(at);

@@ -211,7 +211,6 @@ pub enum Error {
     },
     NoLogin {
         role: String,
-        /// `None` if the caller may not log in itself.
         caller: Option<String>,
     },
     NoConnect {
@@ -300,7 +299,7 @@ impl Error {
         (words.message, words.hint)
     }
 
-    /// No client can receive the error, so the log gets it.
+    /// The error goes to the log as a warning, because no client can receive it.
     pub fn warn(&self) {
         self.report().report(PgLogLevel::WARNING);
     }

@@ -32,7 +32,7 @@ pub enum WatchError {
         argument: &'static str,
         what: String,
     },
-    /// The value could change although the row is not written.
+    /// The expression's value could change although the row is not written.
     NotStable {
         argument: &'static str,
         what: String,
@@ -48,7 +48,6 @@ pub enum WatchError {
         both: bool,
     },
     SinceAndDue,
-    /// `every` is shorter than a slot.
     EveryUnderSlot {
         slot: String,
     },

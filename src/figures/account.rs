@@ -23,7 +23,7 @@ pub struct Account {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckResult {
     Pending,
-    /// The next check of the same schedule was inserted.
+    /// The check ended, and the next check of the same schedule was inserted.
     Next {
         held: bool,
     },

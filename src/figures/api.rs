@@ -21,7 +21,7 @@ use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
-/// The database's encoding may not be UTF-8, as Rust's strings are.
+/// A Rust string must be UTF-8, but the database may have another encoding.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_pending() -> TableIterator<

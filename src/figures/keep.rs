@@ -23,7 +23,7 @@ pub fn read_back(now: Time) {
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     shmem::write(|shared| match gone {
         Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
-        // The next inspection tries again.
+        // The table could not be written, so the next inspection tries again.
         None => shared.figures_are_not_stored(database),
     });
 }

@@ -132,7 +132,7 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// The caller must log the result after the commit.
+/// The caller must log the returned problems after the commit.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
@@ -151,7 +151,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// Any role may listen, so the payload contains no name.
+/// Any role may listen to the channel, so the payload contains no name.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {

@@ -221,7 +221,6 @@ fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignmen
         let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);
         pg_sys::MemoryContextSwitchTo(previous);
-        // Only a successful start allocates the handle.
         started.then(|| Handle(handle))
     }
 }

@@ -130,7 +130,7 @@ fn open_databases() -> Vec<pg_sys::Oid> {
                 break;
             }
             let database = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>();
-            // -2 marks a database whose DROP DATABASE was interrupted.
+            // A connection limit of -2 marks a database whose DROP DATABASE was interrupted.
             if database.datallowconn && !database.datistemplate && database.datconnlimit != -2 {
                 open.push(database.oid);
             }

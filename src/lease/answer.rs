@@ -31,7 +31,7 @@ use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
 const MAX_MESSAGE: usize = 4096;
-/// External routine exception, for a failure without a code.
+/// SQLSTATE of a failure without a code: external routine exception.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -166,7 +166,7 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Cancellation, serialization conflict, lack of resources, or `lock_timeout` concern the whole statement.
+/// Cancellation, serialization conflicts, lack of resources and `lock_timeout` concern the whole statement.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }

@@ -29,7 +29,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// A search may find only checks that cannot run.
+/// The searches of a claim are limited, because they may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 /// A claim of several jobs ends or moves about this many checks at most, and expires as many leases. Otherwise a role

@@ -27,7 +27,7 @@ pub fn sweep(now: Time) {
         let over = lease::overdue_of(&name, now, share);
         match job::find(&name) {
             Some(Ok(job)) => drop(book(&job, &over, now)),
-            // The job and its checks are gone.
+            // The job was removed with its checks, so only the leases remain.
             _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }
@@ -45,7 +45,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// The caller must have locked the leases. Returns the ended leases.
+/// The caller must have locked the leases.
 pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };

@@ -35,13 +35,12 @@ pub struct Chosen {
     pub due: Vec<(DueCheck, (usize, usize))>,
     /// Empty if no target has a limit, a block or a failure.
     pub targets: HashMap<Text, Target>,
-    /// Earliest time at which another target will allow a call.
+    /// The earliest time at which another target will allow a call.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,
 }
 
-/// `jobs` is the number of jobs of the claim.
 pub fn choose(
     here: pg_sys::Oid,
     job: &Text,
@@ -69,7 +68,7 @@ pub fn choose(
         chosen.walk(job, is_known, &cursor, (max, steps(jobs)), now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // Begins after the target at which the last claim stopped.
+    // The claim begins after the target at which the last claim stopped.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =

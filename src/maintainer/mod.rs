@@ -148,7 +148,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
                             DatabaseProblem::None
                         }
-                        // No role waits because of this problem, so it is over.
+                        // No role waits because of this problem, so the problem is over.
                         (
                             _,
                             DatabaseProblem::RoleCannotConnect
@@ -182,7 +182,6 @@ fn log_change(before: Option<Database>, found: State) {
     });
 }
 
-/// Also announces the next end.
 fn end_passed(database: pg_sys::Oid) {
     task(database, |now| quiet::end_pauses(quiet::ALL, now));
     let mut after = Some(quiet::START);
@@ -305,7 +304,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // The vacuum has ended the transaction that held the locks.
+        // The vacuum has ended the transaction that held the locks on awty's tables.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

@@ -13,7 +13,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// A change of partitions makes clients wait no longer.
+/// A change of partitions makes a client wait no longer than this.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {

@@ -29,7 +29,7 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
 pub struct Raised {
     pub failure: Failure,
     pub hint: String,
-    /// In characters of the parsed text, from 1. Zero if unknown.
+    /// The error's position in characters of the parsed text, from 1; zero if unknown.
     pub position: usize,
 }
 

@@ -21,7 +21,7 @@ pub fn try_take(class: pg_sys::Oid, (object, part): Number) -> bool {
 pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     let is_free = try_take(class, number);
     if is_free {
-        // If this transaction held the lock before, it still does.
+        // SAFETY: the lock was taken above; if this transaction held it before, it still does.
         unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
     }
     is_free

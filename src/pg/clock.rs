@@ -15,7 +15,7 @@ const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 pub type Timestamp = i64;
 
 thread_local! {
-    /// Microseconds by which `awty.travel()` has moved the clock.
+    /// Microseconds by which `awty.travel()` has moved this session's clock.
     static AHEAD: Cell<i64> = const { Cell::new(0) };
     static ARRIVED: Cell<Timestamp> = const { Cell::new(0) };
 }

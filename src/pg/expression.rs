@@ -10,13 +10,13 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// PostgreSQL's deparser writes columns of this row without the alias.
+/// PostgreSQL's deparser writes columns of this alias's row without the alias.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
     pub text: String,
     pub columns: Vec<i16>,
-    /// For a domain, the base type.
+    /// For a domain, this is the base type.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,

@@ -15,7 +15,7 @@ pub struct Name(pub &'static CStr, pub &'static CStr);
 pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
 pub const JOB: Name = Name(c"awty", c"job");
 const ALERT: Name = Name(c"awty", c"alert");
-/// Not in `RELATIONS`, because neither runs nor clients use it.
+/// `job_stat` is not in `RELATIONS`, because neither runs nor clients use it.
 pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
@@ -24,7 +24,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// Only external workers use the last six relations.
+/// Only external workers use the last six relations of the list.
 const RELATIONS: [Name; 21] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -48,7 +48,7 @@ const RELATIONS: [Name; 21] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// These first relations are locked for every purpose.
+/// The first relations of the list are locked for every purpose.
 const COMMON: usize = 15;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);

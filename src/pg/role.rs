@@ -12,7 +12,7 @@ pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// Without `by_settings`, only the search path is pinned.
+/// If `by_settings` is false, only the search path is pinned.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

@@ -58,7 +58,7 @@ pub fn pin() {
 /// `value` has the type `kind`.
 unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-    // PostgreSQL allocates the text, which is copied.
+    // SAFETY: PostgreSQL allocates the text, which is copied.
     unsafe {
         pg_sys::getTypeOutputInfo(kind, &mut function, &mut is_varlena);
         CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, value)).into()

@@ -16,7 +16,6 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// Zero if no process has sent SIGTERM.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
 pub fn was_terminated_by_another() -> bool {
@@ -97,7 +96,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // pqsignal() would not tell which process sent SIGTERM.
+        // pqsignal() would not tell the handler which process sent SIGTERM.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -105,7 +104,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // A SIGHUP had no effect before the handler was installed.
+        // A SIGHUP had no effect before the handler was installed, so the configuration is read.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }

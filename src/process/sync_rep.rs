@@ -1,6 +1,6 @@
 use pgrx::pg_sys;
 
-/// May be called by a signal handler.
+/// A signal handler may call this function.
 pub fn is_waiting() -> bool {
     // SAFETY: MyProc is set before a transaction can run.
     unsafe { is_in_wait(pg_sys::MyProc) }

@@ -9,7 +9,7 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// Autovacuum maintains the database's statistics.
+// Autovacuum maintains the statistics of the whole database.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
@@ -67,7 +67,6 @@ unsafe fn execute(statement: &'static CStr) {
     }
 }
 
-/// The table must exist (see `relations::lock`).
 pub fn pages_of_future_job() -> u32 {
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return 0 };
     // SAFETY: the table exists, and its lock is kept until the transaction ends.

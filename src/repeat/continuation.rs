@@ -25,7 +25,7 @@ pub struct Continuation<'a> {
 
 pub enum Decision {
     Policy(Before),
-    /// This check gets no row in the history.
+    /// The next check of the schedule replaces this one, which gets no row in the history.
     Replace,
 }
 
@@ -64,7 +64,6 @@ impl<'a> Continuation<'a> {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
 
-    /// Returns whether the next check is on hold.
     pub fn next_of(&self, check: i64) -> Option<bool> {
         self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }

@@ -16,7 +16,7 @@ use pgrx::{FromDatum, pg_sys};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     Worker,
-    /// A subtransaction keeps the client's cursors and queries open.
+    /// The call runs in a subtransaction, so the client's cursors and queries stay open.
     Client,
 }
 
@@ -45,7 +45,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     }
     // SAFETY: as above.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-    // The row has met its rule.
+    // `-infinity` means that the row has met its rule.
     let is_rule = watch::is_rules(job);
     let answer = |time: Option<TimestampWithTimeZone>| match time.map(i64::from) {
         Some(i64::MIN) if is_rule => Answer::Met,

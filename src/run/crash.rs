@@ -33,7 +33,7 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     counted || !alone
 }
 
-/// Returns indexes and generations of the entries that dead workers have left.
+/// Returns the entries in shared memory that dead workers have left, as indexes and generations.
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
     // The rows are read before the list of live workers, so that a worker that has just written its row does not seem
@@ -61,7 +61,7 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
         let alone = ids.len() == 1;
         let mut ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
         if quarantined.is_some_and(|place| place != (here.to_u32(), worker)) {
-            // Another worker ran a suspect in quarantine.
+            // Another worker ran a suspect in quarantine, so only that suspect is to blame.
             ids = check_stat::without_suspects(&ids);
         }
         suspect(&ids, Suspicion::Crash, alone);

@@ -44,7 +44,7 @@ pub struct RunContext<'a> {
     pub suspected: bool,
     pub job: &'a Job,
     pub epoch: u64,
-    /// If true, an error counts as a failure of the run.
+    /// After the job's function was called, an error counts as a failure of the run.
     pub called: Cell<bool>,
     pub account: RefCell<Account>,
 }
@@ -67,7 +67,7 @@ impl RunContext<'_> {
     /// If a run of a set fails, each half of the set runs again, until only the checks with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
-            // The cleanup may succeed later.
+            // The cleanup of the session may succeed later.
             return RunResult::Locked;
         }
         let began = clock::mono();

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Not inspected since the server started.
+    /// The database was not inspected since the server started.
     Unknown,
     Ready,
     /// The rows come from another database. `awty.adopt()` changes the state to `Ready`.
@@ -58,26 +58,24 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Checks with earlier slots were missed.
+    /// Checks with slots before this time were missed.
     pub able_since: Timestamp,
-    /// Since the server started. Zero if no check was run.
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
-    /// First end of a hold or a pause, or [`NEVER`].
+    /// The first end of a hold or a pause, or [`NEVER`].
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
     /// Grows whenever a crash or an exit is counted. Workers then read the list of suspects again.
     pub suspected: u64,
     pub dead_rows: DeadRows,
-    /// Id after which the search for leftover rows in awty_internal.check_stat continues.
+    /// The next search for leftover rows of awty_internal.check_stat starts after this id.
     pub swept: i64,
-    /// Id after which the repair of repetitions continues.
+    /// The next repair of repetitions starts after this id.
     pub repaired: i64,
     pub looked_after: Option<Mono>,
-    /// Whether a job was evicted since the counters were last stored.
+    /// Whether a job was evicted from shared memory since the counters were last stored.
     pub jobs_left: bool,
-    /// OID of the table from which the counters were read, or `InvalidOid`.
     pub jobs_of: pg_sys::Oid,
 }
 

@@ -134,7 +134,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The job's counters may be only in the table.
+        // The maintainer must remove the job's counters from the table, even if shared memory has none.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

@@ -27,20 +27,19 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Further databases are ignored, with a log message.
+/// Further databases are ignored, and the log says so.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
 /// If more roles have work, those with the latest due times wait for the next audit.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
-    /// The address is the same in all processes.
+    /// The address of the launcher's latch is the same in all processes.
     launcher: usize,
     wakes_at: Timestamp,
     /// The launcher works at least once a second. Zero if not since the server started.
     pub heartbeat: Timestamp,
     pub clean_start: bool,
-    /// The suspect was in quarantine when the server went down.
     pub quarantined: Option<marks::EntryId>,
     /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
@@ -54,7 +53,7 @@ pub struct SharedState {
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
     jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
-    /// Worker entries that were ever used since the server started.
+    /// The number of worker entries that were ever used since the server started.
     used: usize,
 }
 
@@ -153,7 +152,7 @@ impl SharedState {
         self.jobs.forget_database(oid.to_u32());
     }
 
-    /// Idle workers end if roles wait.
+    /// If roles wait, workers that are idle until their next slot end.
     pub fn set_waiting(&mut self, waiting: u32) {
         self.waiting = waiting;
         if waiting > 0 {
@@ -239,7 +238,6 @@ pub fn inspect_by(database: pg_sys::Oid, end: Timestamp) {
     });
 }
 
-/// The time is that of the next planned inspection.
 pub fn wanted_inspections(now: Timestamp, mono: Mono) -> (Vec<pg_sys::Oid>, Timestamp) {
     write(|shared| {
         let is_wanted = |line: &mut Database| {

@@ -8,9 +8,9 @@ pub const NEVER: Timestamp = i64::MAX;
 pub struct RoleEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
-    /// Earliest due time that no worker has taken, or [`NEVER`].
+    /// The earliest due time of announced checks that no worker has taken, or [`NEVER`].
     pub due: Timestamp,
-    /// Earliest due time of an unfinished pass, or [`NEVER`].
+    /// The earliest due time of a pass that no worker of the role has finished, or [`NEVER`].
     pub backlog: Timestamp,
     /// For checks of prepared transactions: when a worker looks again, and the earliest due time to look for. Otherwise
     /// [`NEVER`].

@@ -19,13 +19,12 @@ struct Pending {
     due: Vec<(pg_sys::Oid, Timestamp)>,
     inspection: bool,
     adopted: bool,
-    /// Of a hold or a pause.
     end: Option<Timestamp>,
-    /// Rows that are dead after a rollback.
+    /// The rows of checks that the transaction has written are dead after a rollback.
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// Rows that are dead after a commit.
+    /// The rows of checks that the transaction has ended are dead after a commit.
     ended: u64,
 }
 
@@ -140,7 +139,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// Subtransactions that began in the undone one have higher numbers.
+/// Subtransactions that began in the undone one have higher numbers, and are undone too.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

@@ -23,7 +23,7 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// As in `awty.travel()`, row locks are released at once.
+    /// In `awty.travel()`, row locks are released at once.
     gives_back: bool,
 }
 
@@ -75,7 +75,7 @@ impl Table {
         Some(table)
     }
 
-    /// Takes new snapshots, for the latest commits.
+    /// Takes new snapshots, so that a client's transaction reads the latest commits.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;

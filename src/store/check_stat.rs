@@ -28,7 +28,6 @@ statement! {
 
 // With NOT f.held, the planner might read the whole index of checks that are not held.
 statement! {
-    /// The caller has locked the check's row.
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty_internal.check_stat AS t

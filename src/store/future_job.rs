@@ -80,7 +80,7 @@ statement!(
       UNION ALL SELECT a.rule FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL"
 );
 
-// Two parts, because held checks are in an index of their own.
+// The query has two parts, because held checks are in an index of their own.
 statement! {
     pub fn lock_job(job: &Text, spared: Option<&Text>) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
@@ -162,7 +162,6 @@ statement! {
 }
 
 statement! {
-    /// The caller has locked the check's row.
     pub fn put_at(id: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1"
 }
@@ -217,7 +216,6 @@ pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
 pub struct LockedHeld {
     pub job: Text,
     pub check: Pending,
-    /// Awty holds the check after `max_crashes` crashes.
     pub is_after_crashes: bool,
 }
 
@@ -230,12 +228,10 @@ pub fn lock_held(ids: &[i64], max_crashes: i32) -> Vec<LockedHeld> {
     select_held().query(&[arg(ids.to_vec()), arg(max_crashes)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// The caller has locked the check's row.
 pub fn set_held(id: i64) {
     set_held_of(id, true);
 }
 
-/// The caller has locked the check's row.
 pub fn release(id: i64) {
     set_held_of(id, false);
 }
@@ -284,7 +280,6 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
     rows.all(|row| rows.get(row, 1))
 }
 
-/// The caller has locked the row.
 pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     let Rescheduled { slot, done, attempt, failure } = *again_at;
     let RunRecord { started_at, run_time, .. } = *run;

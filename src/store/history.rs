@@ -29,7 +29,7 @@ statement! {
       WHERE f.id = $1"
 }
 
-// check_stat has no row of the check.
+// This statement serves checks without a row in check_stat.
 statement!(
     archive_one,
     [
@@ -98,7 +98,6 @@ pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
     }
 }
 
-/// The caller has locked the check's row.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     let RunRecord { started_at, finished_at, run_time, .. } = *run;
     let (lateness, outcome) = (run.lateness(), word(end.outcome));
@@ -147,7 +146,6 @@ fn is_kept(job: &Job, outcome: Outcome) -> bool {
     outcome.kept(job.options.limits.keep_history, 1)
 }
 
-/// The caller has locked the checks' rows.
 pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) {
     if ids.is_empty() {
         return;

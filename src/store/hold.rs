@@ -12,7 +12,6 @@ use pgrx::pg_sys;
 
 pub struct Held {
     pub at: Time,
-    /// `None` if only `awty.release()` ends the hold.
     pub until: Option<Time>,
 }
 
@@ -98,7 +97,6 @@ statement! {
 }
 
 statement! {
-    /// The caller has locked the checks' rows.
     pub fn apply(ids: Vec<i64>) = query,
     c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1)"
 }
@@ -111,7 +109,6 @@ statement! {
 }
 
 statement! {
-    /// The caller has locked the checks' rows.
     pub fn silence(ids: Vec<i64>, by: pg_sys::Oid, now: Time) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, silent) SELECT i.id, $2, $3, true FROM pg_catalog.unnest($1) AS i (id)
       ON CONFLICT (check_id) DO UPDATE SET silent = true, held_by = excluded.held_by, held_at = excluded.held_at, note = NULL, held_until = NULL"
@@ -133,14 +130,13 @@ statement!(
       UPDATE awty.future_job AS f SET held = false FROM ended WHERE f.id = ended.check_id"
 );
 
-/// The caller has locked the checks' rows.
 pub fn unsilence(ids: &[i64]) {
     if !ids.is_empty() {
         delete_silent().execute(&[arg(ids.to_vec())]);
     }
 }
 
-/// An existing hold keeps its `held_at`.
+/// If the check already has a hold, `held_at` of that hold stays.
 pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>) {
     put_one().execute(&[arg(id), arg(by), time(now), note.map(Text::datum), arg(runs), until.and_then(time)]);
 }
@@ -160,7 +156,7 @@ statement! {
 }
 
 statement! {
-    /// Returns ends and checks in this order. `role` is as in [`first_end`].
+    /// The rows are sorted by end and check. `role` has the same meaning as in [`first_end`].
     pub fn passed(now: Time, role: pg_sys::Oid, after: Time, after_id: i64, limit: i64) -> Vec<(Time, i64)> = query,
     c"SELECT h.held_until, h.check_id FROM awty_internal.hold AS h
       WHERE h.held_until IS NOT NULL AND h.held_until <= $1 AND (h.held_until, h.check_id) > ($3, $4) AND ($2 IS NULL OR (

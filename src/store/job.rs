@@ -18,7 +18,7 @@ use std::collections::HashMap;
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
-    /// Empty if external workers claim the job's checks.
+    /// The name is empty if external workers claim the job's checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,
@@ -197,7 +197,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // `awty.slot` may have changed since the job was cached.
+        // `awty.slot` may have changed since the job was cached, so the width is computed again.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;
@@ -269,7 +269,6 @@ pub fn set_paused(name: &Text, pause: Option<&Pause>, now: Time) -> bool {
     update_paused().execute(&[Some(name.datum()), arg(pause.is_some()), time(now), by, note, until]) == 1
 }
 
-/// Returns `false` if the job was marked before.
 pub fn set_repeats(name: &Text) -> bool {
     waiting_for(name, || update_repeats().execute(&[Some(name.datum())])) == 1
 }

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// With the slot width under the current `awty.slot`.
+    /// The limits have the job's slot width under the current `awty.slot`.
     pub limits: Limits,
     pub terms: LeaseOptions,
 }
@@ -28,9 +28,7 @@ pub enum Field<'a> {
 
 pub struct JobOption {
     pub name: &'static str,
-    /// Position among the arguments of `awty.register()` and `awty.alter()`.
     pub argument: usize,
-    /// Position in the column lists of `store::job`.
     pub column: i32,
     pub field: fn(&mut Options) -> Field,
 }

@@ -105,7 +105,6 @@ pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
     insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }
 
-/// Positions count from 0.
 pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;

@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 const AHEAD: i64 = 7;
-/// Writers wait during the move of rows out of the default partition.
+/// At most this many rows move out of the default partition, because writers wait meanwhile.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

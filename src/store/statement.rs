@@ -31,7 +31,7 @@ impl Prepared {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// A parallel query must not take a new snapshot.
+    /// A parallel query must not take a new snapshot, so it uses the current one.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }
@@ -193,7 +193,6 @@ impl Rows {
 }
 
 impl Rows {
-    /// The ids are an array in the first row.
     pub fn first_ids(&self, column: i32) -> Vec<i64> {
         self.first::<Vec<Option<i64>>>(column).into_iter().flatten().flatten().collect()
     }

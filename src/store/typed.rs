@@ -182,7 +182,6 @@ impl<A: Column, B: Column, C: Column> Row for (A, B, C) {
     }
 }
 
-/// The fields are in the order of the columns.
 macro_rules! row {
     ($name:ident { $($field:ident),* }) => {
         impl crate::store::typed::Row for $name {

@@ -77,7 +77,7 @@ fn try_check(args: &Args) -> Result<Row> {
         .or_else(|| dry_run::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
         .ok_or_else(|| entity.missing(Some(&job.name)))?;
     say_quiet(&job, &entity, trial.held);
-    // A check of the future is tried now.
+    // A check whose slot is in the future is tried as if its slot were now.
     let check = Check { slot: trial.check.slot.min(now), ..trial.check };
     let (fate, failure) = match policy::before(&check, &job.options.limits, Time::MIN_UTC, now) {
         Before::End(outcome) => (After::End(outcome), None),
@@ -115,7 +115,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         let function = function::of_job(job)?;
         timer::arm_cancel(limits.timeout.to_std().unwrap_or_default());
         let mut answers = ask(job, function, &[trial.row], Caller::Client)?;
-        // A run that cancelled or replaced its own check has answered.
+        // A run that cancelled or replaced its own check has answered successfully.
         Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })
     });
     let struck = timer::disarm_cancel();
@@ -125,7 +125,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         Err(mut failure) => {
             let is_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if is_cancelled && !struck {
-                // The user cancelled the statement and not the run.
+                // The user cancelled the client's statement and not the run.
                 error::cancelled(failure.message);
             }
             if is_cancelled {

@@ -30,12 +30,12 @@ use pgrx::prelude::*;
 use pgrx::{PgSubXactCallbackEvent, PgXactCallbackEvent, register_subxact_callback, register_xact_callback};
 use std::cell::{Cell, RefCell};
 
-/// Each run holds locks and memory until the rollback.
+/// Each run of a travel holds locks and memory until the rollback.
 const MAX_RUNS: u32 = 100_000;
 
 thread_local! {
     static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
-    /// For each call: its subtransaction, and the clock before the call.
+    /// Each call of `awty.travel()`: its subtransaction, and the clock before the call.
     static JOURNEYS: RefCell<Vec<(pg_sys::SubTransactionId, (i64, clock::Timestamp))>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -60,7 +60,7 @@ fn travel(
     >,
     ErrorReport,
 > {
-    // These checks of rules belong to no entity.
+    // Checks that rules schedule for themselves belong to no entity.
     let is_entity =
         |ran: &TravelledRun| ![BACKFILL, SWEEP].map(str::as_bytes).contains(&ran.due.entity_name.as_bytes());
     let rows = go(&Args::new(fcinfo))?;
@@ -130,7 +130,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     Ok(ran)
 }
 
-/// The clock's state is stored for ROLLBACK TO SAVEPOINT.
+/// The clock's state is stored, so that ROLLBACK TO SAVEPOINT can restore it.
 fn begin() {
     // SAFETY: a getter.
     let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -150,7 +150,7 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Nested subtransactions, which have higher numbers, are undone too.
+/// Calls in nested subtransactions, which have higher numbers, are undone too.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -191,7 +191,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
         Err(mut failure) => {
             let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if timed_out && !struck {
-                // The user cancelled the statement and not the run.
+                // The user cancelled the client's statement and not the run.
                 error::cancelled(failure.message);
             }
             if timed_out {

@@ -128,7 +128,7 @@ fn watch_table(args: &Args) -> Result<Text> {
     Ok(name)
 }
 
-/// Ends the rule instead if its table no longer exists.
+/// A rule whose table no longer exists is ended instead.
 fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     let Some(old) = rule::find(name) else { return Ok(None) };
     if !may_change(&old) {
@@ -274,7 +274,6 @@ fn times(levels: &Levels<Local>, start: Time) -> impl Iterator<Item = Time> {
     (1..).map_while(move |level| levels.time(level, start))
 }
 
-/// Times are shown only if they depend on a calendar.
 fn tell_times(terms: &Definition, levels: &Levels<Local>, now: Time) {
     let slot = crate::settings::slot().delta();
     let is_short = |length: &Length| matches!(length, Length::Time(time) if TimeDelta::microseconds(*time) < slot);

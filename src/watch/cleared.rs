@@ -58,7 +58,6 @@ pub fn clear_all(watched: &Watched, by: ScheduledBy) {
     }
 }
 
-/// Without the function, the checks end.
 pub fn tell(watched: &Watched, ids: &[i64]) -> Result<()> {
     let function = watched.rule.terms.call_cleared.as_ref().filter(|_| !ids.is_empty());
     let Some(function) = function else { return Ok(()) };

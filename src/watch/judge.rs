@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 pub const MET: Time = Time::MIN_UTC;
 
-/// For each check, returns when to look at its row again.
+/// Returns for each check when to look at its row again.
 pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
     untold::forget();
     stops::was_overtaken();

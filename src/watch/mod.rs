@@ -62,7 +62,6 @@ pub const CLEARED: &str = "awty.cleared";
 const MOST_NAMED: usize = 20;
 
 thread_local! {
-    /// The rules, each with the counts of changes when it was read.
     static KNOWN: RefCell<HashMap<Text, ([u64; 3], Watched)>> = RefCell::default();
 }
 
@@ -132,7 +131,7 @@ pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     (named, others)
 }
 
-/// A run of each rule moves its checks.
+/// A run of each affected rule moves the pending checks.
 pub fn follow_calendar(name: &Text, now: Time) {
     let mut names = rule::of_calendar(name);
     if let Some(known) = calendar::find(name) {

@@ -27,7 +27,6 @@ pub fn was_overtaken() -> bool {
 #[derive(Default)]
 pub struct Clocks {
     known: HashMap<Text, Known>,
-    /// `None` if awty stores nothing of the row.
     now: HashMap<Text, Option<Clock>>,
     put: Vec<Stored>,
     removed: Vec<Text>,
@@ -141,7 +140,7 @@ impl Clocks {
         Ok(())
     }
 
-    /// Leaves out clocks that a client has stored meanwhile.
+    /// Skips clocks that a client has stored meanwhile.
     pub fn store_of_walk(&mut self, watched: &Watched) {
         if !self.is_changed() {
             return;

@@ -77,7 +77,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// A warning once per session, because the write itself must not fail.
+/// A rule that has stopped causes a warning once per session, because the write itself must not fail.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 const PIECE: i64 = 10_000;
 
 pub enum Refusal {
-    /// The value is the maximum length in bytes.
+    /// The maximum length of a key, in bytes.
     KeyTooLong(usize),
     /// This transaction's snapshot cannot see another transaction's change of the check or alert.
     Changed,
@@ -129,7 +129,6 @@ pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     follow(watched, &keys, seeing)
 }
 
-/// The keys before and after the write.
 fn written_keys(firing: Firing) -> Option<(Option<Text>, Option<Text>)> {
     let key = table::primary_key(firing.table())?;
     let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();

@@ -36,7 +36,6 @@ impl Worker {
                 });
                 self.fetcher.isolate(ids);
                 if !counted.unwrap_or(false) {
-                    // The dead worker's entry keeps its claims.
                     return false;
                 }
                 self.entry.note_blamed();

@@ -10,9 +10,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// `usize::MAX` if the process has no entry.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// [`NEVER`] while the worker is idle.
+/// The time is [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
 /// Whether the worker has run a check or found none due. If not, its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
@@ -259,7 +258,7 @@ fn give_back() {
         // A run that another process ended is not counted against its check.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
-            // The clock may have been set back.
+            // The clock may have been set back since the worker began this work.
             shared.note_due(database, role, begun.min(now));
         }
         shared.served += 1;
@@ -269,7 +268,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // Starting a process is expensive.
+            // Starting a process is expensive, so the role gets no worker for a while.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }

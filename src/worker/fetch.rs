@@ -38,7 +38,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// For checks that became due while none could run.
+    /// The missed checks became due while none could run.
     missed: Cursor,
 }
 
@@ -157,7 +157,7 @@ impl Fetcher {
         Some(tasks)
     }
 
-    /// The number includes checks that will not run.
+    /// The returned number includes checks that will not run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,

@@ -30,7 +30,7 @@ const QUANTUM: Duration = Duration::from_millis(50);
 const UNCOUNTED: Duration = Duration::from_secs(1);
 /// A longer wait for the next check would cost more than a new connection.
 const IDLE: Duration = Duration::from_secs(1);
-/// DROP DATABASE must not wait long for an idle worker.
+/// An idle worker sleeps no longer, so that DROP DATABASE does not wait long.
 const NAP: Duration = Duration::from_millis(200);
 
 #[pg_guard]

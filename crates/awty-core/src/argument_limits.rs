@@ -3,14 +3,14 @@
 /// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
-/// May be a table's quoted name with its schema.
+/// An entity's name may be the quoted name of a table with its schema.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// Schema and name may be quoted, with every character doubled.
+/// A function's schema and name may be quoted, with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
-/// Must fit into an index entry.
+/// An entity's key must fit into an index entry.
 pub const MAX_ENTITY_KEY: usize = 1024;
 pub const MAX_KEYS: usize = 1_000_000;
 pub const MAX_CHANNEL: usize = 63;
@@ -21,6 +21,5 @@ pub const MAX_CLAIM: i32 = 1000;
 pub const MAX_CLAIMED_JOBS: usize = 10_000;
 pub const MAX_WORKER: usize = 255;
 pub const MAX_LEASES: usize = 100_000;
-/// Rows of `awty.forecast()`.
 pub const MAX_STEPS: i64 = 100_000;
 pub const MAX_RESULT: usize = 1024 * 1024;

@@ -19,9 +19,9 @@ pub struct Backoff {
 
 /// For a role whose last worker ran no check or ended during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// For a server without room for another background worker.
+/// The server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// For a check whose row a client has locked.
+/// A client has locked a check's row.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {

@@ -3,7 +3,7 @@
 //! Invariant (promise P4): no two workers claim the same check at a time, because the caller holds one lock for the
 //! lists of all workers.
 
-/// Sorted.
+/// A sorted list of at most `N` check ids.
 #[derive(Clone, Copy, Debug)]
 pub struct Ids<const N: usize> {
     ids: [i64; N],
@@ -17,7 +17,6 @@ impl<const N: usize> Ids<N> {
         self.len = 0;
     }
 
-    /// Ids that do not fit are left out.
     pub fn add(&mut self, more: &[i64]) {
         let len = self.len.saturating_add(more.len()).min(N);
         self.ids[self.len..len].copy_from_slice(&more[..len - self.len]);

@@ -2,15 +2,14 @@
 //!
 //! Invariant: no function name is taken for a command, because only a command has a space after its first word.
 
-/// A BEGIN ATOMIC function may contain these.
+/// A BEGIN ATOMIC function may contain these commands.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// These need a quoted function body.
+/// These commands need a quoted function body.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",
 ];
 
-/// Returns a CREATE FUNCTION statement, if `text` is an SQL command.
 pub fn function_for(name: &str, text: &str) -> Option<String> {
     let command = text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace());
     let (word, _) = command.split_once(char::is_whitespace)?;

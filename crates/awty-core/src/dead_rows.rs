@@ -44,7 +44,6 @@ impl DeadRows {
         many
     }
 
-    /// The table has `pages` pages afterwards.
     pub fn vacuumed(&mut self, pages: u32, mono: Mono) {
         self.limit = LEAST.max(PER_PAGE * u64::from(pages));
         self.not_before = mono.plus(PAUSE);

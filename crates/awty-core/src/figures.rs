@@ -5,7 +5,7 @@
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds. Later runs belong to an extra class.
+/// Upper bounds of lateness. Later runs belong to an extra class.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -16,9 +16,7 @@ pub const LATE: [TimeDelta; 5] = [
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The job requested another check.
     Again,
-    /// The run failed and will be retried.
     Retry,
     End(Outcome),
 }
@@ -27,7 +25,6 @@ pub enum Fate {
 pub struct RunOf {
     pub started_at: Time,
     pub finished_at: Time,
-    /// From the scheduled time to the start.
     pub lateness: TimeDelta,
 }
 
@@ -38,22 +35,20 @@ pub struct Figures {
     pub failed: u64,
     pub timed_out: u64,
     pub retries: u64,
-    /// Runs that ended their check with any other outcome.
+    /// The number of runs that ended their check with any other outcome.
     pub other: u64,
-    /// Watched rows that met the condition in time.
+    /// The number of watched rows that met their condition before they became late.
     pub met: u64,
-    /// Watched rows whose alert reached level 1.
+    /// The number of watched rows whose alert reached level 1.
     pub late_rows: u64,
-    /// A run of several checks counts once.
+    /// The duration of a run of several checks counts once.
     pub run_time: TimeDelta,
     pub max_run_time: TimeDelta,
-    /// The extra class of [`LATE`] comes last.
+    /// The extra class of runs that are later than all bounds comes last.
     pub late: [u64; LATE.len() + 1],
     pub last_run_at: Option<Time>,
-    /// When a run last ended a check, and how.
     pub last_end: Option<(Time, Outcome)>,
     pub last_success_at: Option<Time>,
-    /// When a run last failed, or ended its check with a problem.
     pub last_failure_at: Option<Time>,
 }
 

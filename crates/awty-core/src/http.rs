@@ -49,7 +49,7 @@ pub fn check_header(name: &str) -> Result<(), HeaderError> {
     if RESERVED_HEADERS.iter().any(is_reserved) { Err(HeaderError::Reserved) } else { Ok(()) }
 }
 
-/// Statuses that count as success, for example `200,300-304`.
+/// HTTP statuses that count as success, for example `200,300-304`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statuses(Vec<(u16, u16)>);
 

@@ -20,14 +20,12 @@ pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 pub enum Finding {
     Nothing,
     Awty,
-    /// Another version of awty, or a failed inspection.
     Unclear,
 }
 
-/// `K` identifies a database.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// `None`: no awty, so no inspection.
+    /// `None` means that the database has no awty, so it needs no inspection.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -39,7 +37,6 @@ impl<K: Copy + Ord> Default for Inspections<K> {
 }
 
 impl<K: Copy + Ord> Inspections<K> {
-    /// The list of databases must then be read again.
     pub fn all_due(&mut self) {
         *self = Self::default();
     }
@@ -48,7 +45,6 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed.is_none_or(|listed| now >= listed.plus(AUDIT))
     }
 
-    /// Inspections of new databases become due.
     pub fn list(&mut self, present: &[K], now: Mono) {
         self.at.retain(|key, _| present.contains(key));
         for key in present {

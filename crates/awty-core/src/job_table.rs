@@ -17,14 +17,12 @@ pub struct JobRow {
     name: [u8; NAME],
     len: u8,
     pub figures: Figures,
-    /// Runs are counted since this time.
+    /// The counters count the runs since this time.
     pub since: Time,
     /// True if the counters have changed since they were last stored.
     pub is_new: bool,
     pub log: LogRate,
-    /// When an external worker last asked for checks.
     pub claimed_at: Option<Time>,
-    /// When an external worker last got a check.
     pub served_at: Option<Time>,
     /// The last claim ended with this target, so the next one starts with the following target.
     pub target: TargetName,
@@ -32,7 +30,7 @@ pub struct JobRow {
 
 pub const TARGET: usize = 255;
 
-/// Empty for checks without a target.
+/// The name is empty for checks without a target.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetName {
     len: u8,

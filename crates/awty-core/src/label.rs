@@ -34,7 +34,6 @@ macro_rules! labels {
         }
 
         impl $name {
-            /// In the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             pub const LABELS: &'static [&'static str] = &[$($label,)+];

@@ -1,7 +1,7 @@
 use crate::Time;
 use chrono::TimeDelta;
 
-/// Zero if the clock was set back.
+/// The lateness is zero if the clock was set back.
 pub fn lateness(start: Time, slot: Time) -> TimeDelta {
     start.signed_duration_since(slot).max(TimeDelta::zero())
 }

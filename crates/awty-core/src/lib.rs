@@ -98,7 +98,6 @@ pub use token_bucket::TokenBucket;
 /// UTC. A time rounded to microseconds could make a check run early, so a `Time` holds nanoseconds.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
-/// Stops at the last moment that a `Time` can hold.
 pub fn later(t: Time, delta: chrono::TimeDelta) -> Time {
     t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }

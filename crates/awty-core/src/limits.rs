@@ -14,19 +14,16 @@ pub const MAX_ATTEMPTS: RangeInclusive<u32> = 0..=1000;
 pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(366);
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
-/// Of `jitter` and `catch_up`.
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
-/// Of the SQL function `occurrences`.
 pub const MAX_OCCURRENCES: u16 = 10_000;
 
 labels! {
     /// What happens to a check that became due while no check could run, for example because the server was down.
     OnMissed for "on_missed" {
-        /// Once, late.
+        /// A missed check runs once, late.
         Run = "run",
-        /// The check moves to the next possible time.
+        /// A missed check moves to the next possible time.
         NextSlot = "next_slot",
-        /// The outcome is `missed`.
         Skip = "skip",
     }
 }
@@ -35,7 +32,6 @@ labels! {
     /// Which finished checks stay in the history.
     KeepHistory for "keep_history" {
         All = "all",
-        /// Only checks that ran at least once.
         Ran = "ran",
         Problems = "problems",
         None = "none",
@@ -59,14 +55,12 @@ labels! {
 pub enum Conflict {
     /// The pending check ends as `replaced`.
     Replace,
-    /// The new check is dropped.
+    /// The pending check stays, and the new check is dropped.
     Keep,
-    /// The client gets an error.
     Refuse,
 }
 
 impl OnConflict {
-    /// The new check is due at `wanted`.
     pub fn decide(self, pending: Time, wanted: Time) -> Conflict {
         let replace = match self {
             Self::Replace => true,
@@ -79,22 +73,19 @@ impl OnConflict {
     }
 }
 
-/// Options that decide when checks run and how they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Due times are rounded up to a multiple of this width.
     pub width: Width,
     pub timeout: TimeDelta,
-    /// Of one entity. 0 means no limit.
+    /// The maximum number of checks of one entity. 0 means no limit.
     pub max_checks: u32,
-    /// How far ahead a new check may be due.
     pub max_horizon: TimeDelta,
-    /// Failed runs in a row. 0 means no limit.
+    /// The maximum number of failed runs in a row. 0 means no limit.
     pub max_attempts: u32,
-    /// After the first failed run.
     pub retry_after: TimeDelta,
     pub on_missed: OnMissed,
-    /// A later check ends instead of running.
+    /// A check that is later than this ends instead of running.
     pub max_lateness: Option<TimeDelta>,
     pub keep_history: KeepHistory,
 }

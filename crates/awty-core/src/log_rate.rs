@@ -11,18 +11,17 @@ pub const APART: Duration = Duration::from_secs(1);
 /// After this time, a summary reports the failures that were not logged.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Failures, for example those that were not logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Failed runs, and checks that ended with a problem.
+    /// The number of failed runs, and of checks that ended with a problem.
     pub events: u64,
-    /// Only checks that ended with a problem.
+    /// The number of checks that ended with a problem.
     pub ends: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// Of the first failure since the last summary.
+    /// The time of the first failure since the last summary.
     began: Option<Mono>,
     last: Option<Mono>,
     entries: u32,
@@ -48,13 +47,12 @@ impl LogRate {
         Some(told)
     }
 
-    /// The caller cannot log these failures.
     pub fn leave(&mut self, failed: Passed, now: Mono) {
         self.began.get_or_insert(now);
         self.pass(failed);
     }
 
-    /// `None` if no summary is due.
+    /// Returns `None` if no summary of failures is due.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
             return None;

@@ -5,7 +5,6 @@ use std::time::Duration;
 pub struct Mono(pub i64);
 
 impl Mono {
-    /// Zero if `earlier` is later.
     pub fn since(self, earlier: Mono) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }

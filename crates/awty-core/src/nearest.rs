@@ -11,7 +11,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// Optimal string alignment: a swap of neighbouring characters is one edit.
+/// The optimal string alignment distance counts a swap of neighbouring characters as one edit.
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

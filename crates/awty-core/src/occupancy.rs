@@ -11,7 +11,7 @@ pub enum Occupancy {
     Free,
     Starting,
     Taken,
-    /// The process ended during a run. The role's next worker cleans up.
+    /// The worker's process ended during a run. The role's next worker cleans up.
     Abandoned,
 }
 

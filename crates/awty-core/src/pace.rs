@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 pub const TURN: Duration = Duration::from_millis(20);
-/// Checks of a worker's first turn.
+/// The number of checks in a worker's first turn.
 pub const FIRST: usize = 64;
 
 /// `ran` checks took the time `took`. A turn should last at least as long as its `flush`, so that a worker with a slow

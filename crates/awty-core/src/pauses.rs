@@ -13,30 +13,29 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// The next search for due checks removes an ended pause.
+    /// The next search for due checks removes a pause that has ended.
     over: bool,
 }
 
-/// By id. A number represents each due time.
+/// A worker's paused checks by id. A number represents each due time.
 #[derive(Debug, Default)]
 pub struct Pauses {
     by_id: HashMap<i64, Pause>,
 }
 
 impl Pauses {
-    /// A client has locked the check's row.
     pub fn locked(&mut self, id: i64, slot: i64, now: Mono) {
         let locked = self.by_id.get(&id).map_or(0, |pause| pause.locked);
         let until = now.plus(backoff::LOCKED_CHECK.after(locked));
         self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
     }
 
-    /// Another suspect of a crash is running alone.
+    /// Another check that may have crashed the server is running alone.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
 
-    /// An inspection comes within [`AUDIT`].
+    /// Pauses a check until the next audit, within which awty inspects the database.
     pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
     }

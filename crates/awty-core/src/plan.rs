@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A role gets another worker when each of its workers has been busy with one run for this long.
 pub const BEHIND: Duration = Duration::from_secs(1);
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
-/// The launcher must notice a jump of the wall clock.
+/// The launcher sleeps at most this long, so that it notices a jump of the wall clock.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Role {
     pub behind_since: Option<Mono>,
     /// A worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
-    /// With those that are starting, without those that are stuck.
+    /// Counts workers that are starting, but not those that are stuck.
     pub workers: u32,
     /// Workers whose run continues although it was terminated. They count only against the role's own maximum, so that
     /// other roles do not lose workers.
@@ -34,11 +34,11 @@ pub struct Role {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Of all roles together (`awty.max_workers`).
+    /// The setting `awty.max_workers` limits the workers of all roles together.
     pub max_workers: u32,
-    /// Of one role (`awty.max_workers_per_role`), at least 1.
+    /// The setting `awty.max_workers_per_role`, which is at least 1.
     pub max_workers_per_role: u32,
-    /// Workers of roles that the caller does not list.
+    /// The number of workers of roles that the caller does not list.
     pub elsewhere: u32,
     /// A worker starts this long before a check is due, so that it is connected in time.
     pub lead: TimeDelta,
@@ -53,7 +53,6 @@ impl Caps {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Indexes of the roles that get another worker.
     pub start: Vec<usize>,
     /// Roles with due checks but no worker. Unless it is 0, workers of other roles leave after their turn.
     pub waiting: u32,
@@ -90,7 +89,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // Not due yet, so other roles keep their workers.
+            // The role's check is not due yet, so other roles keep their workers.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }
@@ -112,7 +111,7 @@ fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// `None` if a worker is free.
+/// Returns `None` if one of the role's workers is free.
 fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);

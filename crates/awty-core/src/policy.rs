@@ -10,11 +10,11 @@ use chrono::TimeDelta;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Column `next_check_at`.
+    /// The column `next_check_at`.
     pub slot: Time,
-    /// Completed earlier runs.
+    /// The number of completed earlier runs.
     pub check_count: u32,
-    /// Failed runs in a row.
+    /// The number of failed runs in a row.
     pub attempt: u32,
 }
 
@@ -23,30 +23,25 @@ pub enum Before {
     NotYet,
     Run,
     Move(Time),
-    /// Without a run.
     End(Outcome),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The function returned NULL: no further check.
+    /// The function returned NULL, because the entity needs no further check.
     Done,
-    /// The watched row met its condition in time.
     Met,
     /// [`Time::MAX_UTC`] stands for `infinity`, and [`Time::MIN_UTC`] for `-infinity`.
     Again(Time),
 }
 
-/// How a run failed, and what the worker's report requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// The time limit ended the run.
     pub timed_out: bool,
-    /// The run must not be repeated.
     pub is_final: bool,
-    /// Replaces the usual wait.
+    /// The next attempt comes at this time, instead of after the usual wait.
     pub retry_at: Option<Time>,
-    /// Changes the usual wait by this many thousandths; may be negative.
+    /// The usual wait changes by this many thousandths, which may be negative.
     pub spread: i32,
 }
 
@@ -74,7 +69,7 @@ pub enum After {
     End(Outcome),
 }
 
-/// Further ahead than `max_horizon`.
+/// The time is further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar(pub TimeDelta);
 
@@ -86,7 +81,6 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
-/// More than a minute later than the client asked for.
 pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }

@@ -7,20 +7,19 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// Most crashes come early in a run.
+/// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// Time of one role's suspects while another role waits.
+/// The suspects of one role may enter for this long while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
 /// A refused role counts as waiting for this long, in which its worker asks again.
 pub const ASKED: Duration = Duration::from_secs(1);
 
-/// A number represents each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
     /// The role whose suspects enter, and when its first one entered.
     turn: Option<(u64, Mono)>,
-    /// Another role whose suspect was refused last, and when.
+    /// Another role whose suspect was refused last, and the time of the refusal.
     asked: Option<(u64, Mono)>,
 }
 

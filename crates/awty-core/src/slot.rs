@@ -9,7 +9,7 @@ use std::fmt;
 
 pub const DAY_SECONDS: u32 = 86_400;
 
-/// From 1 second to 1 day, and a divisor of the day.
+/// The time between two slots, from 1 second to 1 day, which divides the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width {
     seconds: u32,
@@ -33,7 +33,6 @@ impl fmt::Display for WidthError {
 impl std::error::Error for WidthError {}
 
 impl Width {
-    /// Default of `awty.slot`.
     pub const MINUTE: Width = Width { seconds: 60 };
 
     pub fn new(seconds: i64) -> Result<Self, WidthError> {
@@ -52,7 +51,7 @@ impl Width {
         TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// Whether each boundary is also one of `other`.
+    /// Returns whether each boundary of this width is also a boundary of `other`.
     pub const fn is_multiple_of(self, other: Width) -> bool {
         self.seconds.is_multiple_of(other.seconds)
     }
@@ -63,13 +62,13 @@ impl Width {
         Time::from_timestamp(boundary, 0).unwrap_or(Time::MIN_UTC)
     }
 
-    /// At most [`Time::MAX_UTC`]. May return `t`.
+    /// Returns the first boundary at or after `t`, or [`Time::MAX_UTC`].
     pub fn round_up(self, t: Time) -> Time {
         let floor = self.floor(t);
         if floor == t { t } else { later(floor, self.delta()) }
     }
 
-    /// At most [`Time::MAX_UTC`]. Never returns `t`.
+    /// Returns the first boundary after `t`, or [`Time::MAX_UTC`].
     pub fn after(self, t: Time) -> Time {
         later(self.floor(t), self.delta())
     }

@@ -16,7 +16,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Full, so that the first overdue checks start at once.
+    /// The bucket is full at first, so that the first overdue checks start at once.
     pub const fn full(mono: Mono) -> Self {
         Self { millionths: u64::MAX, last: mono }
     }
@@ -34,7 +34,6 @@ impl TokenBucket {
         granted
     }
 
-    /// If no other worker takes a token.
     pub fn ready_in(&self, rate_per_s: u32, mono: Mono) -> Duration {
         if rate_per_s == 0 {
             return Duration::ZERO;

@@ -20,21 +20,18 @@ const ID_LENGTH: usize = 22;
 pub enum UriError {
     TooLong {
         part: &'static str,
-        /// In bytes.
         max: usize,
     },
     Control,
     Malformed(url::ParseError),
     Scheme(String),
-    /// A user name or a password.
     User,
     Fragment,
-    /// The normal spelling that the user must write.
+    /// The user must write the URI in this normal spelling.
     OtherSpelling(Uri),
-    /// An IPv6 address that contains an IPv4 address.
+    /// The host is an IPv6 address that contains an IPv4 address.
     MappedAddress,
     NoHost,
-    /// Never called by the gateway.
     Port(u16),
 }
 
@@ -137,12 +134,11 @@ impl Uri {
         self.url.as_str()
     }
 
-    /// Scheme, host and port: the target of the call.
+    /// Returns scheme, host and port, which are the target of a call.
     pub fn entity_name(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 
-    /// Path and query.
     pub fn entity_key(&self) -> &str {
         &self.url[Position::BeforePath..Position::AfterQuery]
     }
@@ -152,7 +148,6 @@ impl Uri {
     }
 }
 
-/// Of a schedule.
 pub fn id(tenant: i64, uri: impl AsRef<[u8]>) -> String {
     let digest = Sha256::new().chain_update(tenant.to_string()).chain_update("\n").chain_update(uri).finalize();
     let mut id = URL_SAFE_NO_PAD.encode(digest);

@@ -8,14 +8,14 @@ use std::time::Duration;
 pub const GRACE: Duration = Duration::from_secs(2);
 /// The worker's own timer should end the run first, but is late if the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
-/// Then the terminated run is stuck.
+/// A run that continues this long after its termination is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub began: Mono,
     pub timeout: Duration,
-    /// 1 after the cancellation, 2 after the termination.
+    /// The number is 1 after the cancellation of a run, and 2 after its termination.
     pub strikes: u8,
 }
 
@@ -40,7 +40,6 @@ impl Run {
         self.times().iter().filter(|at| **at <= now).count() as u8
     }
 
-    /// `None` if both the cancellation and the termination have passed.
     pub fn next_strike_in(&self, now: Mono) -> Option<Duration> {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }

@@ -15,7 +15,7 @@ use world::{Dice, ZONES};
 use zones::{Real, at, tz, zone};
 
 const DAY: i64 = 1440 * MINUTE;
-/// Ten years and a margin, because local time differs from UTC.
+/// The oracle covers ten years and a margin, because local time differs from UTC.
 const COUNT: usize = 3660 * 1440;
 
 fn elements(dice: &mut Dice) -> (Vec<Element>, Vec<String>) {
@@ -83,7 +83,6 @@ impl Case {
         if dice.below(2) == 0 { t - t.rem_euclid(MINUTE) } else { t }
     }
 
-    /// The oracle knows only ten years.
     fn same(&self, found: Option<Time>, expected: Option<i64>, what: &str) -> i64 {
         let known = self.first + 2 * DAY..self.first + 3658 * DAY;
         let found = found.map(|t| t.timestamp_micros()).filter(|t| known.contains(t));

@@ -1,4 +1,4 @@
-//! Promises P5 and P7, with random runs of suspects.
+//! Tests promises P5 and P7 with random runs of checks that may have crashed the server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -7,7 +7,7 @@ use awty_core::quarantine::{ALONE, Quarantine, TURN};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// Milliseconds after a refusal.
+/// A refused worker asks again after this many milliseconds.
 const ASKS_EVERY: u64 = 250;
 
 proptest! {

@@ -137,7 +137,7 @@ fn a_calendar_day_follows_the_rule_of_fixed_times() {
 
 #[test]
 fn offsets_decide_and_not_what_a_country_calls_summer() {
-    // Negative daylight saving time.
+    // Daylight saving time has a negative offset in Dublin and Casablanca.
     let spring = cron("30 1 * * *", "Europe/Dublin", "2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z");
     assert_eq!(spring, all(["2026-03-29T01:00:00Z"]));
     let autumn = cron("30 1 * * *", "Europe/Dublin", "2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z");

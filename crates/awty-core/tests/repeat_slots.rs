@@ -56,7 +56,7 @@ fn a_jitter_above_the_distance_spreads_entities_over_the_distance() {
         let slot = Repetition { plan, jitter, width, catch_up }.slot_after(second(0)).unwrap();
         counts[usize::try_from((slot - second(0)).num_seconds() - 1).unwrap()] += 1;
     }
-    // About 100 entities each; five standard deviations are 47.
+    // Each slot gets about 100 entities. Five standard deviations are 47.
     assert!(counts.iter().all(|count| (53..=147).contains(count)), "{counts:?}");
 }
 
@@ -92,7 +92,7 @@ proptest! {
         repetition in any_repetition(), since in -3_000_000_i64..90_000, length in 0_i64..3_000_000,
     ) {
         let (since, until) = (second(since), second(since + length));
-        // With many moments, `last` must search by bisection.
+        // The period may have so many moments that `last` must search by bisection.
         let plan = &repetition.plan;
         match plan.last(since, until) {
             Some(last) => {

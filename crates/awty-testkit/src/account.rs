@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 
 const SERVER_USER: &str = "postgres";
 
-/// Every account may enter `/tmp`.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut runuser = Command::new("runuser");

@@ -6,7 +6,6 @@ use std::sync::Once;
 
 use crate::{Cluster, account, files, preload, stage};
 
-/// A later setting of the same name wins.
 #[derive(Debug, Default)]
 pub struct Builder {
     settings: Vec<(String, String)>,
@@ -51,7 +50,7 @@ impl Builder {
         self
     }
 
-    /// The directory must not exist. The cluster outlives the test process.
+    /// The cluster's directory must not exist. The cluster outlives the test process.
     pub fn lasting_at(mut self, directory: &Path) -> Self {
         self.lasting = Some(directory.into());
         self
@@ -108,7 +107,7 @@ impl Builder {
         }
         lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
         if !self.failing_disk {
-            // Tests never crash the machine, so the kernel keeps written data.
+            // Tests never crash the machine, so the kernel keeps written data even without fsync.
             lines.push_str("fsync = off\n");
         }
         lines.push_str(&self.conf);

@@ -2,13 +2,13 @@ use crate::Cluster;
 use crate::preload::CLOCK;
 
 impl Cluster {
-    /// Seconds ahead of real time. Needs [`with_movable_clock`](crate::Builder::with_movable_clock).
+    /// The cluster needs [`with_movable_clock`](crate::Builder::with_movable_clock).
     #[track_caller]
     pub fn set_clock(&self, seconds: i64) {
         CLOCK.set(self, 0, seconds);
     }
 
-    /// Seconds ahead of real time.
+    /// The server's clock is this many seconds ahead of real time.
     #[track_caller]
     pub fn clock(&self) -> i64 {
         if CLOCK.is_installed(self) { CLOCK.get(self, 0) } else { 0 }

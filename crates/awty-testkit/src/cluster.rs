@@ -28,7 +28,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Each server has its own socket directory.
+    /// Each server has its own socket directory, so all servers can use the same port.
     pub const PORT: u16 = 5432;
 
     /// By default the cluster preloads awty, and `awty.slot` is one second.
@@ -86,7 +86,7 @@ impl Cluster {
         self.start();
     }
 
-    /// Does not wait until all server processes have applied the new settings.
+    /// The call does not wait until all server processes have applied the new settings.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
@@ -97,7 +97,7 @@ impl Cluster {
         self.ctl(&["promote", "-w", "-t", "180"]);
     }
 
-    /// Takes effect with [`reload`](Self::reload) or [`restart`](Self::restart).
+    /// New settings take effect with [`reload`](Self::reload) or [`restart`](Self::restart).
     #[track_caller]
     pub fn configure(&self, lines: &str) {
         append(&self.data().join("postgresql.conf"), &format!("\n{lines}\n"));
@@ -110,7 +110,7 @@ impl Cluster {
         standby
     }
 
-    /// The copy's server is not started.
+    /// The server of the copy is not started.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
@@ -185,7 +185,7 @@ impl Cluster {
         }
     }
 
-    /// The server's account may write into the cluster's directory.
+    /// The tool runs in the server's account, which may write into the cluster's directory.
     pub(crate) fn server_tool(&self, name: &str) -> Command {
         let mut command = account::command(self.executable(name));
         command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());

@@ -80,7 +80,7 @@ impl Cluster {
         poll(what, within, ask).unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// `backend_type` is a beginning: `"awty"` finds all processes of awty.
+    /// Finds processes by the beginning of their type: `"awty"` finds all processes of awty.
     #[track_caller]
     pub fn pids(&self, backend_type: &str) -> Vec<i32> {
         let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, $1) ORDER BY backend_start";
@@ -89,7 +89,7 @@ impl Cluster {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// For `pg_dump` and the like, in the caller's account, as superuser.
+    /// Runs a PostgreSQL tool such as `pg_dump` in the caller's account, as superuser.
     pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.executable(name));
         self.environment().into_iter().for_each(|(name, value)| {
@@ -103,7 +103,6 @@ impl Cluster {
         [("PGHOST", host), ("PGPORT", Self::PORT.to_string().into()), ("PGUSER", "postgres".into())]
     }
 
-    /// Rows have no headers or alignment.
     #[track_caller]
     pub fn psql(&self, database: &str, script: &str) -> String {
         let mut psql = self.tool("psql");

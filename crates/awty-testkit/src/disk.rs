@@ -5,13 +5,13 @@ use std::time::Duration;
 /// The numbers must match `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// PostgreSQL goes down by design.
+    /// With this fault, PostgreSQL goes down by design.
     FullForWal = 1,
     FullForTables = 2,
     Full = 1 | 2 | 4,
-    /// PostgreSQL goes down by design.
+    /// With this fault, PostgreSQL goes down by design.
     FlushOfWal = 8,
-    /// PostgreSQL goes down by design, at its next checkpoint.
+    /// With this fault, PostgreSQL goes down by design, at its next checkpoint.
     FlushOfData = 16,
 }
 

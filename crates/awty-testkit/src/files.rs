@@ -31,7 +31,7 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// `postmaster.pid` may name another process.
+/// `postmaster.pid` may name a process that is not this directory's server.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -72,7 +72,7 @@ pub(crate) fn remove(directory: &Path) {
     }
 }
 
-/// After SIGQUIT, servers free their shared memory.
+/// Servers get SIGQUIT, so that they can free their shared memory.
 fn end_all(directory: &Path) {
     let is_server = |pid: &Pid| {
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
-/// Waits while a test holds an advisory lock, the gate.
+/// A job with this statement waits while a test holds an advisory lock, the gate.
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
 /// Waits while a table has a row, the door, which survives a restart of the server.
@@ -104,7 +104,7 @@ impl Cluster {
         self.run_as(role, &script);
     }
 
-    /// `condition` is SQL. The result is sorted by id.
+    /// The result is sorted by id.
     #[track_caller]
     pub fn ends(&self, condition: &str) -> Vec<End> {
         let sql = format!(
@@ -182,13 +182,13 @@ impl Shop {
         self.cluster.create_job("shop", name, body, options);
     }
 
-    /// In the body, `j` is the array of checks.
+    /// In the function's body, `j` is the array of checks.
     #[track_caller]
     pub fn set_job(&self, name: &str, body: &str, options: &str) {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// The gate opens when the client is dropped.
+    /// The gate is closed until the test drops the client.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();
@@ -278,7 +278,7 @@ impl Shop {
         slot
     }
 
-    /// Sets the clock, which must be movable, two seconds after `time`.
+    /// Sets the server's movable clock to two seconds after `time`.
     #[track_caller]
     pub fn pass(&self, time: DateTime<Utc>) {
         self.cluster.set_clock((time - Utc::now()).num_seconds() + 2);

@@ -31,7 +31,6 @@ impl Folder {
         path
     }
 
-    /// No wrapper, in the servers' account.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = account::direct(program);
         command.current_dir(&self.0);

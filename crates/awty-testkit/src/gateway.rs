@@ -24,7 +24,7 @@ pub fn until<T>(what: &str, ask: impl FnMut() -> Result<T, String>) -> T {
 }
 
 impl Cluster {
-    /// The role `gateway` may claim the tenants' checks.
+    /// Creates a role `gateway`, which may claim the tenants' checks.
     #[track_caller]
     pub fn create_gateway(&self, tenants: &[&str]) {
         self.create_extension("postgres");
@@ -134,13 +134,13 @@ impl Gateway {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// Resident memory in KiB.
+    /// Returns the gateway's resident memory in KiB.
     #[track_caller]
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// Largest resident memory so far, in KiB.
+    /// Returns the gateway's largest resident memory so far, in KiB.
     #[track_caller]
     pub fn most_memory(&self) -> u64 {
         self.status("VmHWM:")

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Without the indent of a list item.
+/// The indent of a list item is added to this width.
 pub const WIDTH: usize = 138;
 
 pub fn paragraph(text: &str) -> String {
@@ -44,7 +44,6 @@ pub fn between_markers(page: &str, [begin, end]: [&str; 2], text: &str) -> Resul
     Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
-/// A function's name at the beginning keeps its case.
 pub fn sentence(comment: &str) -> String {
     let mut letters = comment.chars();
     let is_name = comment.split(' ').next().is_some_and(|word| word.contains('('));

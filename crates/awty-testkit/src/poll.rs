@@ -1,11 +1,10 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// No test fails because the machine is busy.
+/// The time is generous, so that no test fails because the machine is busy.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// After the time `within`, returns the last `Err`.
 pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, String>) -> Result<T, String> {
     let start = Instant::now();
     loop {

@@ -10,7 +10,6 @@ use std::process::Command;
 
 pub(crate) struct Library {
     name: &'static str,
-    /// Environment variable with the path of that file.
     variable: &'static str,
     source: &'static str,
 }
@@ -50,7 +49,7 @@ impl Library {
     #[track_caller]
     pub(crate) fn set(&self, cluster: &Cluster, place: usize, number: i64) {
         let file = self.numbers(cluster);
-        // Not truncated, because the server has mapped it.
+        // The server has mapped the file, so it must not be truncated.
         let open = OpenOptions::new().write(true).open(&file);
         let written = open.and_then(|open| open.write_all_at(&number.to_ne_bytes(), (place * NUMBER) as u64));
         must("write", &file, written);

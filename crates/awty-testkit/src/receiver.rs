@@ -19,7 +19,7 @@ impl Request {
     }
 }
 
-/// A thread calls `serve` for each connection, whose error ends the connection.
+/// Each connection gets a thread that calls `serve`.
 #[track_caller]
 pub fn accept(
     address: impl ToSocketAddrs,
@@ -47,7 +47,7 @@ pub fn requests(stream: &TcpStream, mut each: impl FnMut(Request) -> io::Result<
     Ok(())
 }
 
-/// Each header ends with `\r\n`.
+/// Each header must end with `\r\n`.
 pub fn answer(mut stream: &TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {
     write!(stream, "HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
@@ -56,7 +56,7 @@ pub fn hang(mut stream: &TcpStream) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(drop)
 }
 
-/// `None` if the connection ended before a whole request.
+/// Returns `None` if the connection ended before a whole request.
 #[allow(clippy::disallowed_methods)] // the receiver stamps arrivals
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut first = String::new();

@@ -17,7 +17,7 @@ const TABLES: &str = "
     WHERE c.relam = (SELECT oid FROM pg_am WHERE amname = 'heap')
       AND c.oid IN (SELECT oid FROM own UNION SELECT reltoastrelid FROM own)";
 
-/// The test may have changed these defaults.
+/// The test may have changed the defaults of these settings.
 const PREPARE: &str = "
     SET session_replication_role = replica; SET lock_timeout = '2s'; SET statement_timeout = '20s';
     SET search_path = pg_catalog; SET default_tablespace = ''; SET client_min_messages = error;
@@ -58,7 +58,7 @@ impl Cluster {
         faults
     }
 
-    /// None on a standby, where amcheck cannot be installed.
+    /// amcheck cannot be installed on a standby, so a standby has no databases to check.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
         // A test may have dropped the database `postgres`.
         let mut client =

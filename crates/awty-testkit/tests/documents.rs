@@ -27,7 +27,7 @@ struct Tests(BTreeSet<String>);
 
 impl<'ast> Visit<'ast> for Tests {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
-        // Also `tokio::test`.
+        // The attribute of a test may be `tokio::test`.
         let is_test = |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "test");
         if function.attrs.iter().any(is_test) {
             self.0.insert(function.sig.ident.to_string());
@@ -61,7 +61,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// At least three words, unlike `slot::Width`.
+/// The name of a test has at least three words, unlike `slot::Width`.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Also files that are not committed yet.
+/// The list includes new files that are not committed yet.
 fn pages() -> Vec<(String, String)> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let files = Command::new("git").current_dir(root()).args(list).output().unwrap();

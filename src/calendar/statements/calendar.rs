@@ -17,9 +17,8 @@ pub const POSTGRES_EPOCH: i64 = 10_957;
 pub struct Definition {
     pub name: Text,
     pub zone: String,
-    /// Without overlaps.
     pub hours: Vec<String>,
-    /// Days since 1970-01-01, in ascending order.
+    /// Closed days in days since 1970-01-01, in ascending order.
     pub closed: Vec<i64>,
 }
 

@@ -83,7 +83,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is no longer pending, the message says so.
+// If the check is no longer pending, the stored message says so, instead of the worker's answer.
 statement!(
     end_all,
     [
@@ -224,7 +224,6 @@ pub struct NewLeases<'a> {
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
     pub lease: Lease,
-    /// Checks and idempotency keys, in the order of the leases.
     pub numbers: Vec<i64>,
     pub ids: Vec<i64>,
     pub keys: Vec<String>,

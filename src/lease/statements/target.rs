@@ -247,7 +247,7 @@ impl Row for (Key, Breaker) {
     }
 }
 
-/// `None` means that the target has answered.
+/// If `failed` is `None`, the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let Some((breaker, text)) = failed else { return delete_breaker(job, target) };
     let Breaker { failures, since, opened_at, opens } = breaker;

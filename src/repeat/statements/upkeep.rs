@@ -6,7 +6,7 @@ use awty_core::Time;
 pub struct Piece {
     pub last: Option<i64>,
     pub alone: Vec<i64>,
-    /// The job, or its role, no longer exists.
+    /// Repetitions whose job, or the job's role, no longer exists.
     pub stray: Vec<i64>,
 }
 

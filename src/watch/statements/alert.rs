@@ -82,7 +82,7 @@ statement! {
 }
 
 statement! {
-    /// An alert of level 1 or above is reported again.
+    /// A released alert of level 1 or above is reported again.
     pub fn release(rule: &Text, key: &Text) -> Option<Held> = query,
     c"UPDATE awty.alert SET held_by = NULL, held_until = NULL, note = NULL, told_at = CASE WHEN level = 0 OR told_at < raised_at THEN told_at END
       WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL AND held_by IS NOT NULL RETURNING level, since"

@@ -13,10 +13,10 @@ use pgrx::{IntoDatum, pg_sys};
 pub struct Raised<'a> {
     pub id: Option<i64>,
     pub key: &'a Text,
-    /// 0 for a new alert.
+    /// The level is 0 for a new alert.
     pub from: u32,
     pub level: u32,
-    /// `None` if the row has a due time.
+    /// The start is `None` if the row has a due time.
     pub since: Option<Time>,
     pub due_at: Time,
 }
@@ -130,7 +130,6 @@ pub fn escalate_untold(raised: &[Raised], now: Time) {
     }
 }
 
-/// The report of the alert has failed.
 pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) {
     if raised.id.is_none() {
         insert_all().execute(&new_alerts(rule, &[raised], now, 0));

@@ -28,7 +28,6 @@ pub struct Definition {
     pub call: Option<(Text, Text)>,
     pub call_cleared: Option<(Text, Text)>,
     pub notify: Option<Text>,
-    /// `upcoming`, `all` or `none`.
     pub existing: Text,
     pub role: pg_sys::Oid,
 }

@@ -75,7 +75,6 @@ statement!(
 );
 
 statement! {
-    /// Returns keys in their order, beginning after `after`.
     pub fn keys_after(rule: &Text, entity_name: &Text, after: &Text, limit: i64) -> Vec<Text> = query,
     c"SELECT f.entity_key FROM awty.future_job AS f
       WHERE f.entity_name = $2 AND f.entity_key > $3 AND f.job = $1 ORDER BY f.entity_key LIMIT $4"

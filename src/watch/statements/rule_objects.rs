@@ -274,7 +274,7 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 
-/// Raises an error if a row-level security policy would hide rows.
+/// A row-level security policy that would hide rows raises an error.
 pub fn call_with(schema: &Text, name: &Text, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let function = format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()));
     let sql = format!("SELECT {function}(a) FROM pg_catalog.unnest($1) AS a");

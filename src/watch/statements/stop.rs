@@ -19,11 +19,9 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct Known {
     pub key: Text,
-    /// `None` if the row was never stopped.
     pub clock: Option<Clock>,
     pub there_at: Option<Time>,
     pub alert_since: Option<Time>,
-    /// The time of the open alert's present level.
     pub raised_at: Option<Time>,
 }
 
@@ -43,7 +41,7 @@ statement! {
 }
 
 statement! {
-    /// Locks the stops of rows, except those that another session has locked.
+    /// Skips stops that another session has locked.
     pub fn lock_free(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"SELECT s.key FROM awty_internal.stop AS s WHERE s.rule = $1 AND s.key = ANY ($2) FOR UPDATE SKIP LOCKED"
 }
@@ -82,7 +80,6 @@ statement! {
 }
 
 statement! {
-    /// Deletes the stops of rows that have met their rule before `then`.
     pub fn remove_there(then: Time, limit: i64) -> u64 = query,
     c"DELETE FROM awty_internal.stop AS d WHERE d.ctid = ANY (ARRAY(
           SELECT s.ctid FROM awty_internal.stop AS s

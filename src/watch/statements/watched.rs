@@ -21,7 +21,7 @@ pub struct Source {
     pub table: Described,
     pub key: Vec<KeyColumn>,
     pub until: RowFunction,
-    /// Returns the time from which `within` counts, or the row's due time.
+    /// The function returns the time from which `within` counts, or the row's due time.
     pub start: Option<RowFunction>,
     pub stopped: Option<RowFunction>,
     /// Whether the functions' results depend on settings of the session.
@@ -47,7 +47,6 @@ pub struct RowFunction {
     pub argument: Text,
     pub oid: pg_sys::Oid,
     pub name: String,
-    /// In the order of the function's arguments.
     pub columns: Vec<Column>,
 }
 
@@ -109,7 +108,6 @@ impl Source {
         source
     }
 
-    /// Returns SQL for the values of [`WatchedRow`].
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
         let start = self.start.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));

@@ -11,7 +11,7 @@ pub const MAX_ELEMENTS: usize = 100;
 const MINUTE: i64 = 60 * SECOND;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// From Monday, in microseconds since local midnight.
+/// The open ranges of each weekday from Monday, in microseconds since local midnight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hours([Vec<Range<i64>>; 7]);
 
@@ -65,7 +65,7 @@ impl Hours {
     }
 }
 
-/// If `last` is before `first`, the range continues in the next week.
+/// If `last` is before `first`, the range of weekdays continues in the next week.
 #[derive(Clone, Copy)]
 struct Days {
     first: usize,

@@ -12,14 +12,14 @@ pub struct HoursError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Not two words, or no dash in the second.
+    /// The text is not two words, or its second word has no dash.
     Form,
     Day(String),
     Start(String),
     End(String),
     Empty,
     Backwards {
-        /// The range, split at midnight.
+        /// The user should write these elements, which split the range at midnight.
         instead: Vec<String>,
     },
 }

@@ -1,9 +1,8 @@
 use std::fmt;
 
-/// Counts only while a calendar is open.
+/// A length of time that counts only while a calendar is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Open days, at least 1.
     Days(u32),
     /// Microseconds of open time, at least 1.
     Time(i64),

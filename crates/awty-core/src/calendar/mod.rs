@@ -26,12 +26,11 @@ use std::ops::Range;
 
 pub const MAX_CLOSED: usize = 10_000;
 
-/// How far a search for open time looks.
 pub const REACH: TimeDelta = TimeDelta::days(3653);
 
 #[derive(Clone, Debug)]
 struct Clocks {
-    /// Microseconds since 1970 in UTC, as all moments in this module.
+    /// A period in microseconds since 1970 in UTC, the unit of all moments here.
     period: Range<i64>,
     /// Microseconds by which local time is ahead of UTC.
     shift: i64,
@@ -40,7 +39,7 @@ struct Clocks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar<Z> {
     hours: Hours,
-    /// Sorted numbers of local days.
+    /// Closed days, as sorted numbers of local days.
     closed: Vec<i64>,
     zone: Z,
 }
@@ -67,12 +66,10 @@ impl<Z: Zone> Calendar<Z> {
         self.ranges(local.div_euclid(DAY)).iter().any(|range| range.contains(&local.rem_euclid(DAY)))
     }
 
-    /// Looks no further than [`REACH`], and may return `t`.
     pub fn next_opening(&self, t: Time) -> Option<Time> {
         moment(self.open_from(micros(t)).next()?.start)
     }
 
-    /// Zero if `at` is not after `since`.
     pub fn open_time(&self, since: Time, at: Time) -> TimeDelta {
         let open = self.open(micros(since)..micros(at));
         TimeDelta::microseconds(open.map(|period| period.end - period.start).sum())
@@ -84,7 +81,7 @@ impl<Z: Zone> Calendar<Z> {
         if ranges.is_empty() || self.closed.binary_search(&day).is_ok() { &[] } else { ranges }
     }
 
-    /// A period may begin when the previous one ends.
+    /// An open period may begin when the previous one ends.
     fn open(&self, within: Range<i64>) -> impl Iterator<Item = Range<i64>> {
         self.clocks(within).flat_map(|clocks| self.open_by(clocks))
     }

@@ -11,7 +11,6 @@ pub fn hash(zone: &impl Zone, from: Time) -> i64 {
     let mut offset = None;
     while t < end {
         let span = span_at(zone, t);
-        // Zone data may divide a period without a change.
         if offset != Some(span.offset) {
             hash.update(t.to_be_bytes());
             hash.update(span.offset.to_be_bytes());

@@ -20,22 +20,19 @@ const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
-    /// In a row.
+    /// The number of failed calls in a row.
     pub failures: u32,
-    /// Time of the first of these failures.
     pub since: Time,
-    /// `None` if the breaker is closed.
     pub opened_at: Option<Time>,
-    /// Since the target last answered a call.
+    /// Counts how often the breaker has opened since the target last answered a call.
     pub opens: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Closed,
-    /// No call may begin before this time.
     Open(Time),
-    /// Only one call may be in progress.
+    /// While the breaker is half open, only one call may be in progress.
     HalfOpen,
 }
 
@@ -50,13 +47,13 @@ impl Breaker {
         SHORTEST.checked_mul(1 << self.opens.clamp(1, 20).saturating_sub(1)).unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// `None` if the failure changes nothing.
+    /// Returns `None` if a failed call does not change the breaker.
     pub fn after_failure(before: Option<Self>, now: Time) -> Option<Self> {
         let Some(before) = before else { return Some(Self { failures: 1, since: now, opened_at: None, opens: 0 }) };
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // The call began before the breaker opened.
+            // The failed call began before the breaker opened.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })

@@ -11,7 +11,7 @@ const LENGTH: usize = 26;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// Random number of the installation.
+    /// The random number of an awty installation.
     pub identity: i64,
     pub database: u32,
 }

@@ -5,7 +5,6 @@
 
 use sha2::{Digest, Sha256};
 
-/// Object and sub-object of a PostgreSQL object lock.
 pub type Number = (u32, u16);
 
 /// All targets of a job share these locks, so that one job cannot fill the server's lock table.

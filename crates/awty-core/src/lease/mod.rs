@@ -26,9 +26,9 @@ const SPREAD: u64 = 200;
 labels! {
     /// How often awty may hand out the same check.
     Delivery for "delivery" {
-        /// Until a worker answers.
+        /// The check is handed out again until a worker answers.
         AtLeastOnce = "at_least_once",
-        /// Once, unless the worker reports that the work was not started.
+        /// The check is handed out once, unless the worker reports that the work was not started.
         AtMostOnce = "at_most_once",
     }
 }
@@ -43,7 +43,6 @@ labels! {
 }
 
 impl KeepAttempts {
-    /// `ok` says whether the work succeeded.
     pub fn keeps(self, ok: bool) -> bool {
         match self {
             Self::All => true,
@@ -53,7 +52,6 @@ impl KeepAttempts {
     }
 }
 
-/// For external workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
     /// A lease without a heartbeat for this time expires. If `None`, it lasts until its deadline.
@@ -88,9 +86,9 @@ fn spread(chance: u64) -> i32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub leased_at: Time,
-    /// No other worker gets the check earlier. A heartbeat postpones this time.
+    /// No other worker gets the check of a lease before this time. A heartbeat postpones it.
     pub expires_at: Time,
-    /// From then on, the worker's answer is refused.
+    /// From the deadline on, awty refuses the worker's answer.
     pub deadline: Time,
 }
 
@@ -107,7 +105,6 @@ pub enum State {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// The worker may still answer.
     Wait,
     /// The check may be handed out again, because the worker has presumably crashed.
     Crash,
@@ -129,18 +126,16 @@ impl Lease {
         }
     }
 
-    /// Whether an answer at `now` is accepted.
     pub fn counts(&self, now: Time) -> bool {
         now < self.deadline
     }
 
-    /// `None` after the deadline. A heartbeat never shortens a lease.
+    /// Returns `None` after the deadline of a lease. A heartbeat never shortens a lease.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })
     }
 
-    /// The worker has not answered.
     pub fn unanswered(&self, delivery: Delivery, now: Time) -> Unanswered {
         let once = delivery == Delivery::AtMostOnce;
         let failure = Failed { timed_out: true, is_final: once, ..Failed::default() };
@@ -152,18 +147,14 @@ impl Lease {
     }
 }
 
-/// Work that awaits an external worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
     /// True if a due check has no worker.
     pub is_due: bool,
-    /// When the next pending check becomes due.
     pub slot: Option<Time>,
-    /// When another worker's next lease expires.
     pub expiry: Option<Time>,
 }
 
-/// How long an external worker should wait before its next claim.
 pub fn wait(ahead: &Ahead, width: Width, now: Time) -> TimeDelta {
     if ahead.is_due {
         return TimeDelta::zero();

@@ -9,9 +9,8 @@ use crate::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// When a worker last got a check of this role.
     pub served_at: Option<Time>,
-    /// Checks that can be handed out now.
+    /// The number of checks that can be handed out now.
     pub due: usize,
 }
 

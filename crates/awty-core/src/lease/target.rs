@@ -8,23 +8,18 @@ use super::tokens::{Pace, Tokens};
 use crate::Time;
 use std::ops::RangeInclusive;
 
-/// Of `concurrency` and `burst`.
 pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
-/// Of `rate`, in calls per second.
+/// Range of a target's `rate`, in calls per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
-/// Limits and state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
-    /// Of live leases.
     pub concurrency: Option<u32>,
     pub pace: Option<Pace>,
-    /// By a user or the target itself.
+    /// A user or the target itself blocks all calls until this time.
     pub blocked_until: Option<Time>,
-    /// Live leases.
     pub in_flight: u32,
     pub tokens: Option<Tokens>,
-    /// `None` if no call has failed lately.
     pub breaker: Option<Breaker>,
 }
 
@@ -39,7 +34,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// As in the view `awty.target`.
+    /// The view `awty.target` shows this word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -60,7 +55,6 @@ impl Standing {
 }
 
 impl Target {
-    /// How many more checks may be handed out now.
     pub fn allows(&self, now: Time) -> usize {
         let most = self.concurrency.map_or(usize::MAX, |most| most.saturating_sub(self.in_flight) as usize);
         let tokens = self.pace.map_or(usize::MAX, |pace| pace.grants(pace.level(self.tokens, now)));
@@ -71,7 +65,7 @@ impl Target {
         }
     }
 
-    /// Of several states, the most restrictive one.
+    /// If several states apply to a target, returns the most restrictive one.
     pub fn standing(&self, now: Time) -> Standing {
         if let Some(until) = self.blocked_until.filter(|until| now < *until) {
             return Standing::Blocked(until);

@@ -19,7 +19,6 @@ pub struct Pace {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
-    /// May have a fraction.
     pub left: f64,
     pub at: Time,
 }
@@ -30,7 +29,7 @@ impl Pace {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
 
-    /// A bucket that was never used is full.
+    /// A token bucket that was never used is full.
     pub fn level(&self, tokens: Option<Tokens>, now: Time) -> f64 {
         match tokens {
             Some(tokens) if tokens.at - now <= FORGET => {
@@ -44,12 +43,11 @@ impl Pace {
         (level + NEARLY).floor() as usize
     }
 
-    /// When the bucket will have a whole token.
     pub fn next_at(&self, level: f64, now: Time) -> Time {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// A full bucket need not be stored.
+    /// A token bucket that is full need not be stored.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }
@@ -59,7 +57,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Rounds up to whole microseconds, and limits to 366 days.
+/// Rounds seconds up to whole microseconds, and limits them to 366 days.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }

@@ -11,12 +11,12 @@ use super::zone::Zone;
 use crate::Time;
 use chrono::TimeDelta;
 
-/// Local clocks are at most 26 hours from UTC.
+/// New time zone data move a moment by at most this much, because local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The check is due or has begun.
+    /// The pending check stays, because it is due or has begun.
     Stays {
         /// New value of [`Occurrence::passed`]: the moments of the new plan that this check uses up.
         passed: Option<Passed>,
@@ -40,7 +40,7 @@ impl<Z: Zone> Repetition<Z> {
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // Over with the new jitter, but still ahead with the old one.
+            // With the new jitter the moment would be over, but with the old one it is still ahead.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -56,7 +56,6 @@ impl<Z: Zone> Repetition<Z> {
         let own = last.and_then(|last| new.plan.last(new.furthest_back(first), last)).map(|own| new.delayed(own));
         match occurrence.passed {
             None => own.filter(|&own| own > first),
-            // `first` may not come from the plan.
             Some(_) => Some(own.max(last).unwrap_or(new.furthest_back(first))),
         }
     }

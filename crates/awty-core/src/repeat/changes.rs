@@ -4,7 +4,6 @@ use super::zone::Span;
 use crate::Time;
 use std::cell::RefCell;
 
-/// A time zone as a list of its changes of offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     before: i32,
@@ -12,7 +11,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// `before` is the offset in seconds before the first change.
+    /// `before` is the offset in seconds before the first change of the zone's offset.
     pub fn new(before: i32, changes: Vec<(Time, i32)>) -> Self {
         let mut changes: Vec<_> = changes.into_iter().map(|(t, offset)| (micros(t), offset)).collect();
         changes.sort_by_key(|&(t, _)| t);
@@ -28,14 +27,14 @@ impl Zone for Changes {
     }
 }
 
-/// Periods of constant offset in a cache, enough for five centuries.
+/// A cache holds at most this many periods of constant offset, enough for five centuries.
 pub const MOST: usize = 1024;
 
-/// Caches the periods of a zone whose look-ups are expensive.
+/// Caches the periods of a time zone whose look-ups are expensive.
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,
-    /// In order, each with the moment from which it is known.
+    /// The known periods in order, each with the moment from which it is known.
     known: RefCell<Vec<(i64, Span)>>,
 }
 
@@ -59,7 +58,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // Known only from a later moment on.
+            // The cache knew this period only from a later moment on.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),

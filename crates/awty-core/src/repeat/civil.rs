@@ -1,4 +1,4 @@
-//! Gregorian dates and day numbers, in every year that [`Time`] can hold.
+//! Converts Gregorian dates to day numbers and back, in every year that [`Time`] can hold.
 
 use crate::Time;
 
@@ -60,7 +60,7 @@ pub(crate) fn month_length(year: i64, month: u32) -> u32 {
     }
 }
 
-/// 0 is Sunday.
+/// Returns 0 for Sunday.
 pub(crate) fn weekday(number: i64) -> u32 {
     (number + 4).rem_euclid(7) as u32
 }

@@ -10,24 +10,20 @@ use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepeatError {
-    /// Both were given, or neither.
     EveryOrCron {
         both: bool,
     },
     Unreadable(Unreadable),
     Every(EveryError),
-    /// The plan depends on a time zone.
     NeedsZone(String),
     NeverComes(String),
     NoneBeforeEnd(String),
-    /// Closed at every planned moment within ten years.
+    /// The calendar is closed at every planned moment within ten years.
     NeverOpen(String),
-    /// Closer together than the server's slots.
     TooClose {
         closest: TimeDelta,
         slot: Width,
     },
-    /// The end is before the start or before now.
     EndsTooEarly,
     OutOfRange {
         argument: &'static str,
@@ -78,7 +74,7 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// Months, days and microseconds of `every`, or the text of `cron`.
+    /// Takes the months, days and microseconds of `every`, or the text of `cron`.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -87,18 +83,15 @@ impl Rhythm {
         }
     }
 
-    /// Returns an error if the rhythm needs a time zone.
     pub fn without_zone(&self) -> Result<(), RepeatError> {
         if self.needs_zone() { Err(RepeatError::NeedsZone(self.to_string())) } else { Ok(()) }
     }
 }
 
-/// Checks the range of `jitter` or `catch_up`.
 pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), RepeatError> {
     if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
-/// For the SQL function `occurrences`.
 pub fn check_max(max: i64) -> Result<usize, RepeatError> {
     match u16::try_from(max) {
         Ok(max @ 1..=MAX_OCCURRENCES) => Ok(usize::from(max)),

@@ -9,16 +9,15 @@ use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// In microseconds.
+    /// The distance is clock time in microseconds.
     Clock(i64),
-    /// The wall clock shows the same time of day again.
+    /// In calendar time, the wall clock shows the same time of day again.
     Calendar { months: u32, days: u32 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryError {
     NotPositive,
-    /// Both calendar units and clock units.
     Mixed,
 }
 
@@ -34,7 +33,6 @@ impl fmt::Display for EveryError {
 impl std::error::Error for EveryError {}
 
 impl Every {
-    /// Parts of a PostgreSQL interval.
     pub fn new(months: i32, days: i32, micros: i64) -> Result<Self, EveryError> {
         match (u32::try_from(months), u32::try_from(days), micros) {
             (Ok(0), Ok(0), 1..) => Ok(Self::Clock(micros)),

@@ -24,7 +24,6 @@ fn finish(mut hash: u64) -> u64 {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
-    /// Of the job and the entity.
     pub hash: u64,
     pub at_most: TimeDelta,
 }
@@ -37,8 +36,8 @@ impl Jitter {
     }
 }
 
-/// `hash`
-/// 2^64 × `jitter`, in whole microseconds.
+/// Returns `hash`
+/// 2^64 × `jitter` in whole microseconds.
 pub fn delay(hash: u64, jitter: TimeDelta) -> TimeDelta {
     let micros = jitter.num_microseconds().unwrap_or(i64::MAX).max(0);
     let part = (u128::from(hash) * u128::from(micros.unsigned_abs())) >> 64;
@@ -60,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_mixing_is_that_of_murmurhash3() {
-        // From MurmurHash3's reference code.
+        // This value comes from MurmurHash3's reference code.
         assert_eq!(finish(0), 0);
         assert_eq!(finish(1), 0xb456_bcfc_34c2_cb2c);
         assert_eq!(finish(0x1234_5678_9abc_def0), 0x18b8_c062_f6f4_2398);
@@ -94,7 +93,7 @@ mod tests {
             let delay = delay(hash("digest", "tenant", &key.to_string()), TimeDelta::hours(1));
             minutes[delay.num_minutes() as usize] += 1;
         }
-        // About 1000 entities each; five standard deviations are 157.
+        // Each minute gets about 1000 entities. Five standard deviations are 157.
         assert!(minutes.iter().all(|&count| (843..=1157).contains(&count)), "{minutes:?}");
     }
 }

@@ -27,7 +27,7 @@ pub struct Occurrence {
 pub enum Passed {
     /// All planned times before this one. A client replaced the check of this time before it ran.
     Before(Time),
-    /// All moments up to this time, each with its delay.
+    /// All moments up to this time are used up, each with its delay.
     Through(Time),
 }
 
@@ -37,7 +37,6 @@ pub enum Before {
     Run,
     /// The next check, due at this time, replaces this one. The history gets no entry.
     Replace(Time),
-    /// Without a run.
     End {
         outcome: Outcome,
         /// `None` ends the repetition.
@@ -47,7 +46,6 @@ pub enum Before {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// Before the next planned check.
     Again(Time),
     End {
         outcome: Outcome,
@@ -65,7 +63,7 @@ impl Occurrence {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Used up even if this check does not run again.
+    /// Returns which planned times are used up even if this check does not run again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
@@ -80,24 +78,24 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// A client calls `schedule`.
+    /// Returns the check that replaces this one if a client calls `schedule`.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// A client calls `schedule` during the run.
+    /// Returns the check that follows this one if a client calls `schedule` during the run.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// For a new repetition, or one whose check was lost.
+    /// Returns the first due time of a new repetition, or of one whose check was lost.
     pub fn begin(&self, now: Time) -> Option<Time> {
         self.slot_after(now)
     }
 
-    /// After the current check, and after `now` minus `catch_up`.
+    /// The next check is due after the current check, and after `now` minus `catch_up`.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }

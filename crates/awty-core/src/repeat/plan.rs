@@ -13,7 +13,7 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// Moments in closed time. A daily plan has fewer in ten years.
+/// A search gives up after this many moments in closed time. A daily plan has fewer in ten years.
 const MISSES: u32 = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Rhythm {
 }
 
 impl Rhythm {
-    /// UTC would be a surprising default.
+    /// If true, UTC would be a surprising default, so the user must give a time zone.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),
@@ -48,12 +48,12 @@ pub struct Plan<Z> {
     starts: Option<Time>,
     ends: Option<Time>,
     calendar: Option<Rc<Calendar<Z>>>,
-    /// A moment for clock time, a local time for calendar time.
+    /// `every` counts from this anchor: a moment for clock time, a local time for calendar time.
     anchor: i64,
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// The start and the end may themselves be moments.
+    /// The start and the end may themselves be moments of the plan.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -74,7 +74,6 @@ impl<Z: Zone> Plan<Z> {
         &self.rhythm
     }
 
-    /// After `after`, never at it.
     pub fn next(&self, after: Time) -> Option<Time> {
         let next = match &self.calendar {
             Some(calendar) => self.next_open(calendar, after)?,
@@ -109,7 +108,7 @@ impl<Z: Zone> Plan<Z> {
         None
     }
 
-    /// Closed at every planned moment within ten years, whatever the end.
+    /// Returns whether the calendar is closed at every planned moment within ten years.
     pub fn is_shut(&self, after: Time) -> bool {
         let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
         self.calendar.as_deref().is_some_and(planned)
@@ -145,7 +144,6 @@ impl<Z: Zone> Plan<Z> {
         self.next(just_before(t)) == Some(t)
     }
 
-    /// After `since` and up to `until`.
     pub fn last(&self, since: Time, until: Time) -> Option<Time> {
         let mut last = self.next(since).filter(|&first| first <= until)?;
         let mut high = until;
@@ -159,7 +157,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// At most a day. Ignores changes of the clocks.
+    /// Returns the shortest time between two moments, but at most a day.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),

@@ -15,7 +15,7 @@ pub struct Repetition<Z> {
     pub plan: Plan<Z>,
     pub jitter: Jitter,
     pub width: Width,
-    /// After a pause, older moments are skipped.
+    /// After a pause, moments that passed longer ago than this are skipped.
     pub catch_up: TimeDelta,
 }
 
@@ -24,7 +24,6 @@ impl<Z: Zone> Repetition<Z> {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// Before the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
         if self.jitter.delay(TimeDelta::MAX).is_zero() {
             return moment;
@@ -52,7 +51,6 @@ impl<Z: Zone> Repetition<Z> {
         last.or_else(|| self.plan.next(t))
     }
 
-    /// May return `t`.
     pub fn slot_from(&self, t: Time) -> Option<Time> {
         self.slot_after(just_before(t))
     }

@@ -10,12 +10,12 @@ use super::steps::step;
 
 pub(crate) const REACH: i64 = 26 * 3600 * SECOND;
 
-/// Constant offset from UTC.
+/// A period in which the offset from UTC does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Seconds by which local time is ahead of UTC.
     pub offset: i32,
-    /// Microseconds since 1970. [`i64::MAX`] means never.
+    /// The end of a period in microseconds since 1970. [`i64::MAX`] means never.
     pub until: i64,
 }
 
@@ -25,9 +25,7 @@ impl Span {
     }
 }
 
-/// For example from PostgreSQL's `pg_next_dst_boundary()`.
 pub trait Zone {
-    /// `t` is in microseconds since 1970 in UTC.
     fn span_at(&self, t: i64) -> Span;
 }
 
@@ -59,7 +57,7 @@ impl Zone for Fixed {
     }
 }
 
-/// The period ends after `t`, so that loops over periods end.
+/// The returned period ends after `t`, so that loops over periods end.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

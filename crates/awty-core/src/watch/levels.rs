@@ -18,25 +18,23 @@ pub const MAX_REMINDERS: usize = 5;
 pub struct Levels<Z> {
     within: Option<Length>,
     escalate: Vec<Length>,
-    /// Lengths before level 1.
+    /// Reminders are sent these lengths of time before level 1.
     remind: Vec<Length>,
     /// After this time, the alert of the last level is sent again.
     every: Option<Length>,
-    /// `None`: all time is open.
+    /// Without a calendar, all time is open.
     calendar: Option<Rc<Calendar<Z>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelError {
-    /// Zero or negative.
     Within,
-    /// This level, from 1, is not later than the one before.
+    /// This level of `escalate`, counted from 1, is not later than the one before.
     Escalate(usize),
     TooMany,
     /// This element, from 1, is not positive, or not shorter than the previous one of its kind (days or hours).
     Remind(usize),
     TooManyReminders,
-    /// Zero or negative.
     Every,
 }
 
@@ -105,7 +103,6 @@ impl<Z: Zone> Levels<Z> {
         }
     }
 
-    /// The alert of the last level was last sent at `told_at`.
     pub fn again(&self, told_at: Time) -> Option<Time> {
         self.every.map(|every| self.after(told_at, Some(every)))
     }
@@ -168,7 +165,6 @@ impl<Z: Zone> Levels<Z> {
         Some(calendar.next_opening(now).unwrap_or(Time::MAX_UTC))
     }
 
-    /// From the highest to the lowest.
     fn below(&self, place: usize) -> impl Iterator<Item = Length> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }

@@ -31,7 +31,7 @@ pub enum RowState<'a> {
     Waiting {
         /// Start of the row's clock, or its due time if the rule has `due`. `-infinity` is [`Time::MIN_UTC`].
         start: Time,
-        /// When awty first saw this start.
+        /// The time when awty first saw this start.
         seen: Time,
         stops: &'a Stops,
     },
@@ -50,7 +50,7 @@ pub struct Alert {
     pub hold: Option<Hold>,
 }
 
-/// A held alert rises, but is not sent.
+/// A held alert rises to higher levels, but is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     Released,
@@ -71,7 +71,7 @@ impl Alert {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// An open alert is cleared.
+    /// The row needs no alert, and an open alert is cleared.
     Settled,
     /// Level 1 is not due yet. An open alert of level 1 or above is cleared, and the row is checked at this slot.
     Ahead(Time),
@@ -91,7 +91,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let moved = |time| width.round_up(levels.moved(time, stops, Time::MIN_UTC));
     let slot = |level| levels.time(level, start).map(moved);
     let horizon = width.floor(later(now, limits.max_horizon)).max(width.after(now));
-    // When a hold ends, the alert is sent.
+    // When a hold ends, the alert is sent, so the row is checked then.
     let end = match alert.hold {
         Some(Hold::Until(end)) if end > now => Some(end),
         _ => None,

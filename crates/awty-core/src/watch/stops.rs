@@ -46,7 +46,7 @@ impl Stops {
         self.since = self.since.or(Some(at.max(earliest).max(last)));
     }
 
-    /// A stop without length is forgotten.
+    /// A stop of a row's clock without length is forgotten.
     pub fn end(&mut self, at: Time) {
         let Some(since) = self.since.take().filter(|since| *since < at) else { return };
         match self.past.last_mut() {
@@ -62,24 +62,24 @@ impl Stops {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// The row's due time if the rule has `due`.
+    /// Start of a row's clock, or the row's due time if the rule has `due`.
     pub start: Time,
     pub stops: Stops,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The row's due time if the rule has `due`.
+    /// Start of a row's clock, or the row's due time if the rule has `due`.
     pub start: Time,
     pub is_stopped: bool,
-    /// When a stop that is seen now began or ended.
+    /// The time when a stop that is seen now began or ended.
     pub at: Time,
     /// The start of the clock, or the time at which the last level was raised.
     pub earliest: Time,
 }
 
 impl Clock {
-    /// Stops belong to one start, so another start forgets them.
+    /// Stops belong to one start of a row's clock, so another start forgets them.
     pub fn seen(known: Option<&Clock>, seen: Seen) -> Clock {
         let same = known.filter(|known| known.start == seen.start);
         let mut stops = same.map_or(Stops::NONE, |known| known.stops.clone());

@@ -141,7 +141,7 @@ fn of_too_many_stops_the_two_oldest_are_joined() {
     assert_eq!(stops.past().last(), Some(&(minute(3_000)..minute(3_001))));
 }
 
-/// Without the calendar's code. 2030-01-01 was a Tuesday.
+/// Counts without the calendar's code. 2030-01-01 was a Tuesday.
 fn is_office(minute: i64) -> bool {
     let (day, of_day) = (minute.div_euclid(1440), minute.rem_euclid(1440));
     (day + 1).rem_euclid(7) < 5 && (540..1020).contains(&of_day)
@@ -177,7 +177,6 @@ proptest! {
         prop_assert_eq!(levels.moved(levels.due(minute(began)), &row.stops, Time::MIN_UTC), minute(due));
         let limits = Limits { width: width(60), ..limits() };
         let mut now = minute(began);
-        // Each stop is known from its end on.
         for known in 0..=stops.len() {
             let so_far = Stops::new(past[..known].to_vec(), None);
             let state = RowState::Waiting { start: minute(began), seen: minute(began), stops: &so_far };

@@ -24,7 +24,7 @@ fn hours(hours: &[i64]) -> Levels<Fixed> {
     Levels::new(Some(h(hours[0])), hours[1..].iter().copied().map(h).collect(), None).unwrap()
 }
 
-/// In open time. Without `within`, rows have due times.
+/// Returns levels in open time. Without `within`, rows have due times.
 fn open(hours: &str, within: Option<Length>, escalate: &[Length]) -> Levels<Fixed> {
     let calendar = Calendar::new(Hours::new([hours]).unwrap(), vec![], Fixed::UTC);
     Levels::new(within, escalate.to_vec(), Some(Rc::new(calendar))).unwrap()
@@ -174,7 +174,6 @@ const OFFICE: &str = "mon-fri 09:00-17:00";
 #[test]
 fn levels_count_open_time() {
     let levels = open(OFFICE, Some(h(4)), &[h(10), Length::Days(1), Length::Days(3)]);
-    // A Friday.
     let start = at("2030-05-03T15:00:00Z");
     let times: Vec<Time> = (1..=4).map_while(|level| levels.time(level, start)).collect();
     let expected = ["2030-05-06T11:00:00Z", "2030-05-06T17:00:00Z", "2030-05-06T17:00:00Z", "2030-05-08T15:00:00Z"];
@@ -214,7 +213,7 @@ fn in_closed_time_an_alert_is_raised_only_within_a_slot_after_its_time() {
     assert_eq!(met, Verdict::Settled, "closed time delays no clearing");
 }
 
-/// No slot of an hour or a day falls into these hours.
+/// No slot of an hour or a day falls into these opening hours.
 #[test]
 fn an_opening_that_is_shorter_than_a_slot_counts_at_its_slot() {
     for (hours, seconds) in [("mon 09:10-09:20", 3_600), (OFFICE, 86_400)] {
@@ -222,7 +221,6 @@ fn an_opening_that_is_shorter_than_a_slot_counts_at_its_slot() {
         let minutes = |minutes: i64| Length::Time(minutes * 60_000_000);
         let levels = open(hours, Some(minutes(5)), &[minutes(8), minutes(12)]);
         let found = waiting(at("2030-05-01T12:00:00Z"));
-        // Four weeks later, in closed time.
         let (mut now, mut runs) = (at("2030-06-01T13:00:00Z"), 0);
         loop {
             runs += 1;
@@ -318,7 +316,7 @@ fn reminders_become_shorter() {
     assert_eq!(telling(&[Length::Days(1), h(30), h(2)], Some(h(1))), Ok(()), "days and hours cannot be compared");
 }
 
-/// Without the calendar's code. 2030-01-01 was a Tuesday.
+/// Counts without the calendar's code. 2030-01-01 was a Tuesday.
 fn is_office(minute: i64) -> bool {
     let (day, of_day) = (minute.div_euclid(1440), minute.rem_euclid(1440));
     (day + 1).rem_euclid(7) < 5 && (540..1020).contains(&of_day)

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 pub const MINUTE: i64 = 60_000_000;
 const DAY_MINUTES: i64 = 1440;
-/// In minutes.
+/// Local time differs from UTC by at most this many minutes.
 const FAR: usize = 26 * 60;
 
 /// Both weekdays are included; Monday is 0. Times are in minutes since midnight.
@@ -32,7 +32,7 @@ pub struct Minutes {
     first: i64,
     local: Vec<i64>,
     open: Vec<bool>,
-    /// Open minutes before each minute.
+    /// The number of open minutes before each minute.
     before: Vec<i64>,
     days: BTreeMap<i64, Vec<Range<usize>>>,
 }
@@ -109,7 +109,7 @@ impl Minutes {
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Keeps the local time of the first open moment.
+    /// The result has the same local time as the first open moment.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));

@@ -1,4 +1,4 @@
-//! An oracle for cron expressions, which looks at each minute.
+//! Matches cron expressions by looking at each minute.
 
 use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};

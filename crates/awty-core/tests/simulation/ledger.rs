@@ -1,4 +1,4 @@
-//! Checks each run and commit, without knowledge of the implementation.
+//! Checks each run and each commit without knowledge of the implementation.
 
 use crate::table::{Id, Table};
 use awty_core::{KeepHistory, Limits, Mono, Outcome, Time};

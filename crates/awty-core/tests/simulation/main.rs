@@ -34,7 +34,7 @@ fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // An audit reads the whole history.
+        // An audit reads the whole history, so audits are rare.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }
@@ -63,7 +63,7 @@ fn a_million_steps_keep_every_promise() {
     }
     println!("{all:?}");
     for (outcome, count) in Outcome::ALL.iter().zip(all.outcomes) {
-        // Only watched rows end as `met`.
+        // Only a check of a watched row ends as `met`.
         assert!(count > 0 || *outcome == Outcome::Met, "no check ended as {outcome}");
     }
     for (what, count) in all.events() {

@@ -1,4 +1,4 @@
-//! Targets with limits, blocks and breakers, without knowledge of the implementation.
+//! Simulates targets with limits, blocks and circuit breakers, without knowledge of the implementation.
 
 use super::{Replay, from_environment};
 use crate::dice::Dice;

@@ -1,4 +1,4 @@
-//! Zones of `chrono-tz`. Like PostgreSQL, `Real` gives one offset change per call.
+//! Reads time zones from `chrono-tz`. Like PostgreSQL, `Real` gives one offset change per call.
 
 use awty_core::Time;
 use awty_core::repeat::{Remembered, Span, Zone};
@@ -6,10 +6,9 @@ use chrono::{NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 const SECOND: i64 = 1_000_000;
-/// The data end at this Unix time.
+/// The data of `chrono-tz` end at this Unix time.
 const LAST: i64 = 4_133_980_800;
 
-/// Reads the offset day by day.
 #[derive(Clone, Copy, Debug)]
 pub struct Real(pub Tz);
 

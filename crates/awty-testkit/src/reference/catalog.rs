@@ -163,7 +163,7 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 }
 
 pub fn settings(client: &mut Client) -> String {
-    // `boot_val`, because the cluster's configuration file changes a few settings.
+    // The cluster's configuration file changes a few settings, so the page shows `boot_val`.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

@@ -79,7 +79,6 @@ fn called(expression: &Expr) -> Option<String> {
     function.path.is_ident("call").then(|| format!("SELECT {}(…);", name.value()))
 }
 
-/// Placeholders become the texts of `calls`, and then ellipses.
 fn dots(format: &str, calls: &mut impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     let mut letters = format.chars().peekable();

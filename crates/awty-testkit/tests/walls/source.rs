@@ -12,7 +12,7 @@ pub fn root() -> PathBuf {
 pub struct Source {
     pub file: String,
     pub lines: usize,
-    /// `["store", "job"]` for src/store/job.rs, and empty for lib.rs.
+    /// The module of src/store/job.rs is `["store", "job"]`.
     pub module: Vec<String>,
     pub children: Vec<String>,
     /// The path of each `pub use a::b;` by the name that other files see.
@@ -48,7 +48,7 @@ impl Source {
         if ["mod", "lib"].contains(&module.last().unwrap().as_str()) {
             module.pop();
         }
-        // x.rs has `#[path = "x_tests.rs"] mod tests;`.
+        // The file x.rs has `#[path = "x_tests.rs"] mod tests;`.
         if let Some(tested) = module.last().and_then(|last| last.strip_suffix("_tests")).map(str::to_owned) {
             module.splice(module.len() - 1.., [tested, "tests".to_owned()]);
         }

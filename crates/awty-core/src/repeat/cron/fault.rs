@@ -5,12 +5,11 @@
 use super::field::Field;
 use std::fmt;
 
-/// In bytes.
+/// An expression is at most this many bytes long.
 pub const MOST_SHOWN: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Shortened if it is too long.
     pub expression: String,
     pub(super) fault: Fault,
 }

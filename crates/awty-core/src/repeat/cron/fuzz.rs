@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 /// Texts that repeat `*` and a comma take the most steps.
 const STEPS_PER_BYTE: u64 = 60;
-/// The months of 41 years, with at most five steps each.
+/// A search looks at the months of 41 years, with at most five steps for each.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;
 
 struct Busy;

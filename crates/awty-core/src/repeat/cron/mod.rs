@@ -22,7 +22,7 @@ use chrono::TimeDelta;
 /// In seconds. A leap day falls on the same weekday again after at most 40 years.
 const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
 
-/// One bit for each allowed number.
+/// Each field of a cron expression is a set of bits, one for each allowed number.
 #[derive(Clone, Debug)]
 pub struct Cron {
     text: String,
@@ -31,7 +31,7 @@ pub struct Cron {
     hours: u64,
     days: u64,
     months: u64,
-    /// Bit 0 is Sunday.
+    /// Bit 0 stands for Sunday.
     weekdays: u64,
     /// True if a day must match both day fields, because one of them begins with `*`. Otherwise one is enough.
     both_days: bool,
@@ -40,7 +40,7 @@ pub struct Cron {
 }
 
 impl Cron {
-    /// 5 or 6 fields, or a word such as `@daily`.
+    /// Reads a cron expression of 5 or 6 fields, or a word such as `@daily`.
     pub fn new(text: &str) -> Result<Self, Unreadable> {
         let fields = parse::fields(text).map_err(|fault| Unreadable::new(text, fault))?;
         let [second, minute, hour, day, month, weekday] = fields;
@@ -71,7 +71,7 @@ impl Cron {
         self.needs_zone
     }
 
-    /// In microseconds.
+    /// Takes and returns microseconds.
     pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
         if self.fixed {
             let shown = shown_until(zone, after).div_euclid(SECOND);
@@ -116,7 +116,7 @@ impl Cron {
 }
 
 impl PartialEq for Cron {
-    /// Equal expressions match the same moments in every zone.
+    /// Equal cron expressions match the same moments in every zone.
     fn eq(&self, other: &Self) -> bool {
         let fields = |cron: &Self| {
             let days = (cron.days, cron.months, cron.weekdays, cron.both_days);

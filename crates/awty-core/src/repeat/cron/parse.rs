@@ -86,7 +86,7 @@ fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
         None => {
             let value = number(field, range)?;
             if every.is_some() {
-                // Cron programs disagree about such a step.
+                // Cron programs disagree about a step after a single number.
                 return Err(Fault::NoRange(field, item.to_owned()));
             }
             (value, value)
@@ -146,7 +146,7 @@ fn foreign(found: &str, instead: &'static str) -> Fault {
     Fault::Foreign { found: found.to_owned(), instead }
 }
 
-/// Perhaps the syntax of another cron program.
+/// The text may be in the syntax of another cron program.
 fn unknown(field: &'static Field, text: &str) -> Fault {
     let instead = match text.as_bytes() {
         [.., b'?'] | [b'?', ..] => "write *",

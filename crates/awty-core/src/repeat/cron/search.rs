@@ -32,7 +32,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// Bit 1 is the first day of the month.
+    /// In the result, bit 1 stands for the first day of the month.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;

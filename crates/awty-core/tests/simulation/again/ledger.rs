@@ -1,4 +1,4 @@
-//! Checks repetitions against a full list of all moments.
+//! Checks the simulated repetitions against a full list of all moments.
 
 use super::plans::Terms;
 use awty_core::{Outcome, Time, Width};
@@ -58,7 +58,7 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// P11: without a client's call, no moment may end twice.
+    /// Promise P11: without a client's call, no moment may end twice.
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");

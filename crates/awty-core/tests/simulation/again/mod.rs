@@ -28,7 +28,6 @@ struct Job {
 struct Row {
     key: Key,
     occurrence: Occurrence,
-    /// `None` if a client scheduled the check.
     last: Option<Time>,
     stayed: bool,
     held: bool,
@@ -58,7 +57,7 @@ impl World {
         Self { dice, now, mono: 0, width, jobs, terms: BTreeMap::new(), rows: BTreeMap::new(), next_id: 0, ledger }
     }
 
-    /// Afterwards, exactly one check of each repetition is pending or held.
+    /// After each step, exactly one check of each repetition is pending or held.
     fn step(&mut self) {
         match self.dice.below(1000) {
             0..250 => self.time_passes(),
@@ -169,7 +168,7 @@ fn a_million_steps_book_each_slot_of_a_repetition_once() {
         all.add(&play(seed, steps));
     }
     println!("{all:?}");
-    // Only watched rows end as `met`.
+    // Only a check of a watched row ends as `met`.
     let outcomes = Outcome::ALL.iter().filter(|outcome| **outcome != Outcome::Met).map(|outcome| outcome.as_str());
     for what in outcomes.chain(EVENTS) {
         assert!(all.of(what) > 0, "never: {what}");

@@ -1,4 +1,4 @@
-//! Knows nothing of the implementation.
+//! Checks leases and answers without knowledge of the implementation.
 
 use super::server::Server;
 use awty_core::{Outcome, Time};
@@ -51,7 +51,7 @@ pub struct Ledger {
     holders: HashMap<i64, (u64, Time)>,
     keys: BTreeMap<(i64, u32), String>,
     all_keys: HashSet<String>,
-    /// `at_most_once` forbids handing these out again.
+    /// Checks with `at_most_once` that must not be handed out again.
     gone_out: BTreeSet<(i64, u32)>,
     pending: BTreeSet<i64>,
     ended: BTreeMap<i64, Outcome>,
@@ -121,7 +121,7 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// Commits that were not flushed are lost.
+    /// The server loses commits that were not flushed.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
         // A new check may get a lost check's id, but has a new key.

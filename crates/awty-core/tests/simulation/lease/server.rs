@@ -1,4 +1,4 @@
-//! All decisions come from `awty_core`.
+//! Simulates a server whose decisions all come from `awty_core`.
 
 use super::ledger::Ledger;
 use crate::dice::Dice;
@@ -121,7 +121,6 @@ impl Server {
         ledger.ended(id, outcome);
     }
 
-    /// `None`: all leases whose deadline has passed.
     pub fn book_overdue(&mut self, wanted: Option<i64>, ledger: &mut Ledger) {
         let over: Vec<i64> = match wanted {
             Some(id) => vec![id],

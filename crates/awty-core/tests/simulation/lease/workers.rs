@@ -1,4 +1,4 @@
-//! A worker does not know whether its leases are still valid.
+//! Simulates workers, which do not know whether their leases are still valid.
 
 use super::World;
 use super::ledger::Ledger;
@@ -30,7 +30,7 @@ impl World {
             job == Some(awty_core::lease::Delivery::AtMostOnce)
         });
         if once {
-            // Flushed before the worker gets the work.
+            // A claim is flushed to disk before the worker gets the work.
             self.flushed = self.server.clone();
         }
         self.workers[worker].hands.extend(hands);
