@@ -157,7 +157,7 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
--- Invalidations use this type, because PostgreSQL handles many invalidations of an open table recursively, up to the limit of the stack.
+-- The trigger invalidates this type and not a table, because PostgreSQL handles many invalidations of an open table recursively.
 CREATE TYPE awty_internal.change AS ();
 
 COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';

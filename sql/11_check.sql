@@ -14,10 +14,10 @@ CREATE TABLE awty.future_job (
     scheduled_by    regrole NOT NULL,
     scheduled_at    timestamptz NOT NULL,
     CONSTRAINT future_job_pkey PRIMARY KEY (id),
-    -- The order also serves awty.cancel() without a job. With the name first, ascending keys fill the pages of the index better.
+    -- The name comes first, because ascending keys then fill the pages of the index better. awty.cancel() without a job uses this order,
+    -- too.
     CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job)
-    -- No CHECK constraints, because PostgreSQL would parse their expressions for each row that is written. awty's functions refuse values
-    -- that are too long.
+    -- The table has no CHECK constraints, because PostgreSQL would parse their expressions for each row that is written.
 ) WITH (
     -- The table changes all the time, so autovacuum starts early and makes no pauses.
     autovacuum_vacuum_scale_factor = 0.01,
@@ -29,7 +29,6 @@ CREATE TABLE awty.future_job (
 -- Workers read the due checks of one job in this order.
 CREATE INDEX future_job_due_idx ON awty.future_job (job, next_check_at, id) WHERE NOT held;
 
--- These indexes find the held and the failing checks of one job, however many other jobs have.
 CREATE INDEX future_job_held_idx ON awty.future_job (job, id) WHERE held;
 CREATE INDEX future_job_failing_idx ON awty.future_job (job, id) WHERE attempt > 0;
 
@@ -142,7 +141,7 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
--- Keys that are numbers, uuids and so on. A literal or a parameter without a type still chooses text.
+-- The overload takes keys that are numbers, uuids and so on. A parameter without a type still chooses text.
 CREATE FUNCTION awty.schedule(
     entity_name text,
     entity_key anynonarray,

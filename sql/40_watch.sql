@@ -103,7 +103,7 @@ CREATE TABLE awty.alert (
 -- This index also finds all open alerts of a rule.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
--- For awty_internal.untold. A level is told in the commit that raises it, unless the function fails.
+-- This index serves awty_internal.untold. A level is told in the commit that raises it, unless the function fails.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;

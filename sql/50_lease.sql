@@ -123,7 +123,7 @@ CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt (
 
 CREATE INDEX attempt_default_newest_idx ON awty_internal.attempt_default (ended_at);
 
--- With the job, because jobs of other roles may have an entity of the same name and key.
+-- The index includes the job, because jobs of other roles may have an entity of the same name and key.
 CREATE INDEX attempt_default_entity_idx ON awty_internal.attempt_default (entity_name, entity_key, job, ended_at);
 
 COMMENT ON TABLE awty_internal.attempt IS 'The table behind awty.attempt';

@@ -1,6 +1,6 @@
 -- Why nothing runs: one list of reasons, in one order, for awty.status, awty.explain() and awty.doctor().
 
--- From shared memory and the catalogs, also on a standby, in a read-only transaction, and without the preloaded library.
+-- These functions read shared memory and the catalogs, also on a standby and without the preloaded library.
 CREATE FUNCTION awty_internal.runtime(
     OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT held text, OUT unserved text[],
     OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text
@@ -69,7 +69,7 @@ CROSS JOIN LATERAL (
 
 COMMENT ON VIEW awty_internal.here IS 'State of this database, and why nothing runs in it';
 
--- For each pending check, the first reason that applies. Only callers that may read the job see the names of roles and jobs, and notes.
+-- Shows for each pending check the first reason that applies. Only callers that may read the job see names and notes.
 CREATE VIEW awty_internal.standing AS
 SELECT f.id, first.rank, first.why, first.mend
 FROM awty.future_job AS f
@@ -226,7 +226,6 @@ CROSS JOIN LATERAL (
                      AND isfinite(t.blocked_until) AND t.blocked_until > clock_timestamp()))
     ORDER BY f.next_check_at, f.id LIMIT 1
 ) AS first
--- Outside of the subquery, because no index condition can use the volatile clock_timestamp().
 WHERE first.next_check_at <= clock_timestamp();
 
 COMMENT ON VIEW awty_internal.first_overdue IS 'The longest overdue check of each job';
@@ -273,7 +272,7 @@ WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);
 
 COMMENT ON VIEW awty_internal.untold IS 'The longest untold alert of each rule whose function fails, as far as the caller may read the rule';
 
--- The first reason that has lasted for 2 seconds. A run in progress never counts, and a paused job comes last.
+-- A reason counts once it has lasted for 2 seconds. A run in progress never counts, and a paused job comes last.
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (
@@ -289,7 +288,7 @@ FROM (
     SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
     WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = u.rule AND j.paused)
     UNION ALL
-    -- Rules that the caller may read, because each look takes a while, and another role may have thousands.
+    -- Only rules that the caller may read are looked at, because each look takes a while, and another role may have thousands.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]
     FROM awty.rule AS r
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
@@ -300,8 +299,8 @@ ORDER BY first.rank, first.since LIMIT 1;
 
 COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why due checks do not run, and what to do';
 
--- The planner leaves out an unused column only if the column calls no volatile function. JIT would spend seconds on the view's hundreds of
--- expressions.
+-- The function is STABLE, because the planner leaves out an unused column only if it calls no volatile function. JIT would spend seconds on
+-- the view's hundreds of expressions.
 CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
     RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC

@@ -118,7 +118,7 @@ BEGIN ATOMIC
         FROM awty_internal.standstill AS s
         WHERE s.entity_name = explain.entity_name AND s.entity_key = explain.entity_key
     ), unknown AS MATERIALIZED (
-        -- A rule's table may have got another name since awty.watch(). Other entities come from one check of each job.
+        -- A rule's table may have got another name since awty.watch().
         SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key, coalesce(
             (SELECT r.entity_name FROM awty.rule AS r
              WHERE r.relation::oid = CASE WHEN explain.entity_name ~ '^[[:alpha:]_][[:alnum:]_$]*([.][[:alpha:]_][[:alnum:]_$]*)?$'

@@ -1,4 +1,4 @@
--- awty.doctor() and awty.healthy(), with the caller's rights and through row security.
+-- awty.doctor() and awty.healthy() read with the caller's rights and through row security.
 
 -- The view is bounded, so that a long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS
@@ -141,7 +141,7 @@ BEGIN ATOMIC
         format('%s times since %s, the last time at %s: %s: %s', same.n, date_trunc('second', same.first_at), date_trunc('second', same.last_at),
             same.sqlstate, same.message),
         format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
-    -- By each job's own index, so that runs of other roles hide none.
+    -- Each job is read by its own index, so that runs of other roles hide none.
     FROM (SELECT j.job, h.sqlstate, h.message, count(*) AS n, min(h.finished_at) AS first_at, max(h.finished_at) AS last_at
           FROM (SELECT r.job, r.role FROM awty_internal.readable() AS r ORDER BY awty_internal.can_become(r.role::regrole) DESC, r.job LIMIT 1000) AS j
           CROSS JOIN LATERAL (

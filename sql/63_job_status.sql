@@ -1,7 +1,6 @@
 -- Pending checks and past runs of each job.
 
--- Workers count in shared memory. The maintainer stores the counts once a minute, and reads them back after a start. A dump does not
--- contain them.
+-- Workers count in shared memory. The maintainer stores the counts here once a minute, and reads them back after a start.
 CREATE TABLE awty_internal.job_stat (
     job             text COLLATE "C" NOT NULL,
     runs            bigint NOT NULL,

@@ -11,7 +11,7 @@ CREATE FUNCTION awty_internal.planned(
 COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
     IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
 
--- Goes from job to job by index, and reads the checks that are due in the requested time.
+-- The query goes from job to job by index.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
@@ -39,7 +39,6 @@ BEGIN ATOMIC
         WHERE j.paused IS NOT TRUE
         GROUP BY due.slot, n.job
         UNION ALL
-        -- Further occurrences of repetitions. A plan that many entities share is computed once.
         SELECT due.slot, g.job, g.checks * due.checks
         FROM span
         CROSS JOIN (

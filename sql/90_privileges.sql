@@ -30,7 +30,6 @@ END
 $$;
 
 GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.late, awty.calendar, awty.status TO PUBLIC;
--- Views and awty.explain() read these tables with the rights of their caller.
 GRANT SELECT ON awty_internal.repetition, awty_internal.stop TO PUBLIC;
 
 ALTER TABLE awty.job ENABLE ROW LEVEL SECURITY;
@@ -115,7 +114,7 @@ CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
--- Views, policies and functions use these objects. Without USAGE on the schema, no role can name them.
+-- Views, policies and functions use these objects. Without USAGE on the schema, no role can name the objects.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.first_overdue, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
     awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;

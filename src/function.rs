@@ -15,11 +15,10 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// False if the function returns void, so that each check ends after its run.
+    /// If the function returns void, each check ends after its run.
     pub answers: bool,
 }
 
-/// A name without a schema means the first such function in the search path.
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
@@ -177,8 +176,7 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// At registration, exactly one function must have suitable arguments. Later, one that takes a check is preferred to
-/// one without arguments.
+/// At registration, exactly one function must have suitable arguments. Later, one that takes a check is preferred.
 fn find(
     schema: &Text,
     name: &Text,

@@ -19,7 +19,6 @@ use chrono::TimeDelta;
 use pgrx::pg_sys;
 
 const PIECE: i64 = 1000;
-/// The wait before another inspection, if a client has locked a row whose end has passed.
 const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 pub type Place = (Time, i64);

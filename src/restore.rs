@@ -22,7 +22,6 @@ pub enum Hold {
     Restored,
 }
 
-/// 0 if there was no restore. The postmaster's child processes inherit the value.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
 /// `None` if `awty.auto_adopt` was on at the restore, or if there was none.

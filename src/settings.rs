@@ -5,7 +5,6 @@ use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
 
-/// The number is a constant, because the size of shared memory is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
 pub const MAX_BATCH: usize = 1000;
 

@@ -1,5 +1,3 @@
-//! `awty.adopt()` lets awty run the checks of a restored or cloned database.
-
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{self, Error, Result};

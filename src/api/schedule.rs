@@ -26,7 +26,7 @@ use std::collections::HashSet;
 
 const ROUNDS: u32 = 100;
 
-/// Maximum number of targets per session, so that `awty.schedule()` stays quick and the list stays short.
+/// The number of targets per session is limited, so that `awty.schedule()` stays quick.
 const MAX_ASKED: usize = 100;
 
 /// A thousand years. A longer interval could overflow.
@@ -113,7 +113,7 @@ pub fn say_blocked(job: &Job, target: &Text, now: Time) {
     }
 }
 
-/// Once per session and job, because a trigger may schedule thousands of checks.
+/// A trigger may schedule thousands of checks, so the client is notified once per session and job.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();

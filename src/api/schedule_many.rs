@@ -82,7 +82,6 @@ struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// The list has one slot for each key, or a single slot for all keys.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,
@@ -240,7 +239,7 @@ impl Request<'_> {
     }
 }
 
-/// Without a job, checks that the caller may not schedule are skipped without an error.
+/// A call that names no job skips checks that the caller may not schedule.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
@@ -257,14 +256,14 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // Without a job, checks of rules are left out, so that the rules keep watching their rows.
+        // A call that names no job leaves out checks of rules, so that the rules keep watching their rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // One check at a time. A lock may wait for a run, and then find a new occurrence, which must be locked before
-        // the check of the next key.
+        // Checks are locked one by one, because a lock may wait for a run and then find a new occurrence, which comes
+        // before the next key.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

@@ -91,7 +91,6 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
     Some(found)
 }
 
-/// All time is open if the zone is unknown, or if hours that were written by hand cannot be read.
 fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {
@@ -102,8 +101,7 @@ fn read(stored: Stored) -> Option<Known> {
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// Returns the calendars whose zone has new data. A hash is also renewed if it is older than [`RENEWED_AFTER`]. An
-/// unknown zone keeps its hash, because it may come back.
+/// Returns the calendars whose zone has new data. An unknown zone keeps its hash, because the zone may come back.
 pub fn with_new_zone_data(now: Time) -> Vec<Text> {
     let mut changed = Vec::new();
     for stored in calendar::hashed() {

@@ -9,7 +9,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// At most five numbers of at most 147,500 digits each, which need not be counted.
+/// A jsonb value of this size has at most five numbers of at most 147,500 digits each, which need not be counted.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 

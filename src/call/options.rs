@@ -6,7 +6,6 @@ use crate::store::job_option::{self, Field, JobOption, Options};
 use awty_core::Width;
 use chrono::TimeDelta;
 
-/// If `all` is set, NULL is refused for every option that has a default.
 pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     if let Some(slot) = args.duration(2, "slot")? {
         check_slot(slot)?;

@@ -3,7 +3,7 @@ use crate::pg::catalog;
 use crate::store::job;
 use pgrx::pg_sys;
 
-/// Each inspection and each worker of a role reads all of its jobs.
+/// The number of jobs of a role is limited, because each inspection and each worker of the role reads all of them.
 const MAX_JOBS: i64 = 10_000;
 
 pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
@@ -13,7 +13,6 @@ pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
     Err(Error::TooManyJobs { role: catalog::role_label(role), max: MAX_JOBS })
 }
 
-/// If `connects` is set, refuses a role that cannot connect to the database.
 pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> {
     let caller = catalog::current_role();
     let role = role.unwrap_or(caller);

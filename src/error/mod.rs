@@ -48,7 +48,7 @@ pub enum Error {
     ReadOnly {
         function: &'static str,
     },
-    /// In a security-restricted operation, such as an index expression, REFRESH MATERIALIZED VIEW or ANALYZE.
+    /// The function was called in a security-restricted operation, such as an index expression or ANALYZE.
     Restricted {
         function: &'static str,
     },
@@ -184,7 +184,7 @@ pub enum Error {
         function: String,
         role: String,
     },
-    /// The owner is neither the registering role nor a role of which the job's role is a member.
+    /// The function's owner is neither the registering role nor a role of which the job's role is a member.
     ForeignFunction {
         function: String,
         owner: String,
@@ -299,7 +299,6 @@ impl Error {
         (words.message, words.hint)
     }
 
-    /// The error goes to the log as a warning, because no client can receive it.
     pub fn warn(&self) {
         self.report().report(PgLogLevel::WARNING);
     }

@@ -23,10 +23,7 @@ pub struct Account {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckResult {
     Pending,
-    /// The check ended, and the next check of the same schedule was inserted.
-    Next {
-        held: bool,
-    },
+    Next { held: bool },
     Ended,
 }
 
@@ -138,7 +135,7 @@ struct UnwrittenFigures {
 }
 
 thread_local! {
-    /// A job stays listed after its counters were written, so that later runs allocate nothing.
+    /// A job stays in this list after its counters were written, so that later runs allocate nothing.
     static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -54,8 +54,7 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// For jobs with more than [`COUNTED`] pending checks. The exact counts of other jobs are subtracted from the table's
-/// estimate, and all large jobs share the rest.
+/// The exact counts of small jobs are subtracted from the table's estimate, and all large jobs share the rest.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

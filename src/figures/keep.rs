@@ -8,7 +8,7 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Must precede the first counted run, once per server start and per installed extension.
+/// Must be called before the first counted run, once per server start and per installed extension.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -38,7 +38,6 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     if let Some(names) = keep {
         job_stat::keep_only(&names);
     }
-    // Includes old counters of a job that was registered again under the same name.
     gone.extend(job_stat::gone());
     Some(gone)
 }

@@ -15,8 +15,7 @@ use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// The launcher then frees the entry that it reserved for a worker. A worker that starts later finds its entry taken
-/// and exits.
+/// After this time, the launcher frees the entry that it reserved for a worker. A worker that starts later exits.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -24,7 +23,6 @@ pub struct Children {
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
-    /// If the server has no free process: the time of the next attempt, and the failed attempts in a row.
     no_room: Option<(Mono, u32)>,
     said_no_place: bool,
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,

@@ -64,7 +64,6 @@ impl Databases {
             }
             let sent = children.start_maintainer(database, mono);
             if sent != Sent::Started {
-                // A maintainer that ends wakes the launcher. If none could be started, the launcher tries again soon.
                 next = next.min(LATER);
                 if sent == Sent::NoProcess {
                     self.note_no_process(database);

@@ -42,7 +42,7 @@ fn target_standing(
         breaker: breaker(),
     };
     let standing = target.standing(clock::now());
-    // Returned unchanged, because the stored timestamp can be infinite, but a `Time` cannot.
+    // The stored timestamp is returned unchanged, because it can be infinite, but a `Time` cannot.
     let until = standing.until().and_then(|until| match args.get::<TimestampWithTimeZone>(4) {
         Some(blocked) if crate::store::from_timestamptz(blocked) == until => Some(blocked),
         _ => clock::to_timestamptz(until),
@@ -51,7 +51,7 @@ fn target_standing(
 }
 
 calls! {
-    /// At most [`ASKED`], because any role that may claim may call this function.
+    /// The block lasts at most [`ASKED`], because any role that may claim may call this function.
     fn block_for_now -> bool = block;
 }
 

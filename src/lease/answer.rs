@@ -275,8 +275,7 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Answers with the same job, start of lease, due time, and mark of a row in `awty_internal.check_stat` are stored
-/// together.
+/// Answers with the same job, start of lease and due time are stored together.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {

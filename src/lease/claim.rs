@@ -109,8 +109,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// The positions of the job's next check (see `target::Chosen`), the time when the job was last served, and the check's
-/// due time and id.
+/// The place of the job's next check (see `target::Chosen`), the time when the job was last served, and the check's due
+/// time and id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
@@ -170,7 +170,6 @@ impl Claim<'_> {
         })
     }
 
-    /// The roles share the number of checks, and a role's targets share its part.
     fn pick(&self, turns: Vec<Turn>) -> Vec<(Turn, Vec<InTurn>)> {
         let mut roles: Vec<pg_sys::Oid> = turns.iter().map(|turn| turn.job.role).collect();
         roles.sort_unstable_by_key(|role| role.to_u32());

@@ -143,7 +143,6 @@ impl Chosen {
     }
 }
 
-/// Each target gives an equal share of `max`, but no more than it allows.
 fn fetch(
     job: &Text,
     allowed: &BTreeMap<Text, usize>,
@@ -201,8 +200,7 @@ pub enum Report {
     Down(String),
 }
 
-/// Skips a target that another session is writing. Does nothing under REPEATABLE READ or SERIALIZABLE, which cannot see
-/// what others write.
+/// Does nothing under REPEATABLE READ or SERIALIZABLE, because such a transaction cannot see what others write.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

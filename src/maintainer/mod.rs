@@ -48,7 +48,7 @@ pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session_settings::override_settings();
-    // No wait for a standby, because no check runs before the first inspection has committed.
+    // The maintainer waits for no standby, because no check runs before the first inspection has committed.
     session_settings::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -107,7 +107,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // Before the first worker starts, because its checks would be mistaken for leftovers.
+            // This comes before the first worker starts, because its checks would be mistaken for leftovers.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -126,8 +126,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Before the first check is archived, because a day whose rows are in the default partition cannot get its own.
-        // A held database may be a subscriber that receives rows for each day.
+        // Partitions come before the first archived check, because a day whose rows are in the default partition cannot
+        // get its own. A held database may be a subscriber that receives rows for each day.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -251,7 +251,6 @@ fn hold_late(_now: Time) {
     hold::carry_lost(STRAYS);
     let mono = clock::mono();
     let mut after = i64::MIN;
-    // All holds that came too late for a run are read, because a role may have thousands that are running or locked.
     loop {
         let mut late = hold::late(after, STRAYS);
         let Some(last) = late.last() else { break };

@@ -29,7 +29,7 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// For a command such as DROP DATABASE. The next inspection does the remaining tasks.
+/// A command such as DROP DATABASE waits for this process. The next inspection does the remaining tasks.
 pub fn leave_if_wanted(database: pg_sys::Oid) {
     if !process::is_database_wanted(database) {
         return;

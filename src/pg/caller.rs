@@ -30,7 +30,6 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
         let frame = pg_sys::palloc0(size).cast::<pg_sys::FunctionCallInfoBaseData>();
         (*frame).flinfo = called;
         (*frame).fncollation = (*fcinfo).fncollation;
-        // A function that returns a set returns it at once, in a tuplestore.
         (*frame).resultinfo = (*fcinfo).resultinfo;
         (*frame).nargs = (*fcinfo).nargs + 1;
         let (from, to) = ((*fcinfo).args.as_ptr(), (*frame).args.as_mut_ptr());

@@ -1,7 +1,7 @@
-//! Takes locks, so that only one transaction at a time claims checks of a job or writes the state of a target.
+//! Only one transaction at a time claims checks of a job or writes the state of a target.
 //!
 //! The locks are PostgreSQL's object locks. Their class is the OID of a table of awty instead of a catalog, so no SQL
-//! command can take them. The locks end with the (sub)transaction.
+//! command can take them.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;

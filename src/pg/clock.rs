@@ -89,7 +89,6 @@ pub enum Woken {
     Timeout,
 }
 
-/// Rounds up to whole milliseconds, because an early wake would spin until the time is reached.
 pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     let millis = duration.as_micros().div_ceil(1000).clamp(1, 60_000) as i64;
     // SAFETY: this process's latch, set up before the extension's code runs.

@@ -28,8 +28,7 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
     unsafe { pg_sys::ThrowErrorData(&mut error) };
 }
 
-/// Rust's backtraces would appear in the DETAIL that users see. The standard library reads the environment only at the
-/// first backtrace, so the variable is restored afterwards.
+/// Rust's backtraces would appear in the DETAIL that users see.
 pub fn without_backtraces() {
     const SWITCH: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(SWITCH);

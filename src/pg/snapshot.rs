@@ -1,5 +1,3 @@
-//! A new snapshot shows the rows that the client's statement has already written.
-
 use pgrx::pg_sys;
 
 pub fn with_new<R>(body: impl FnOnce() -> R) -> R {

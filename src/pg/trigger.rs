@@ -8,7 +8,6 @@ pub struct Firing(*mut pg_sys::TriggerData);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// The old row of an UPDATE, or the only row of an INSERT or DELETE.
     Old,
     New,
 }

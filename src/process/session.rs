@@ -10,7 +10,7 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// As DISCARD ALL, except for settings, which the transaction has undone, and LISTEN, which awty refuses.
+/// Does what DISCARD ALL does, except for settings, which the transaction has undone, and LISTEN, which awty refuses.
 pub fn clean() {
     let done = transaction(|| {
         // SAFETY: each call does nothing if there is nothing to drop.

@@ -34,7 +34,6 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// If `awty.synchronous_commit` is on, commits also wait for the standbys of a client's commit.
 pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: this process's own setting.
     let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;

@@ -54,8 +54,7 @@ pub fn disarm_cancel() -> bool {
     }
 }
 
-/// Clears a cancellation that arrived after the end of the run. Returns 1 if the run was cancelled, 2 if it was
-/// terminated, else 0.
+/// Clears a cancellation that arrived after the end of the run.
 pub fn disarm() -> u32 {
     // SAFETY: registered, and this process's own flag.
     unsafe {

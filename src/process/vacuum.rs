@@ -20,8 +20,7 @@ pub fn future_job() {
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
         return;
     }
-    // The table's storage parameter gives this delay to autovacuum. The setting may outlive the transaction, because
-    // this process does nothing else.
+    // The table's storage parameter gives this delay to autovacuum.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: in a transaction that is not a block of several statements.
     unsafe {

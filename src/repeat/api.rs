@@ -50,7 +50,6 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
     let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| super::stored_calendar(&name));
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
-    // The number of times is limited, because all of them are in memory at once.
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }

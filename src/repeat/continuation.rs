@@ -25,7 +25,6 @@ pub struct Continuation<'a> {
 
 pub enum Decision {
     Policy(Before),
-    /// The next check of the schedule replaces this one, which gets no row in the history.
     Replace,
 }
 

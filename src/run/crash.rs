@@ -33,7 +33,6 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     counted || !alone
 }
 
-/// Returns the entries in shared memory that dead workers have left, as indexes and generations.
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
     // The rows are read before the list of live workers, so that a worker that has just written its row does not seem

@@ -34,7 +34,6 @@ pub enum RunResult {
     Locked,
     /// awty could not read the checks, or could not store their results.
     Left,
-    /// The extension is gone, or another version is being installed, so the worker must exit.
     NoExtension,
 }
 
@@ -44,7 +43,6 @@ pub struct RunContext<'a> {
     pub suspected: bool,
     pub job: &'a Job,
     pub epoch: u64,
-    /// After the job's function was called, an error counts as a failure of the run.
     pub called: Cell<bool>,
     pub account: RefCell<Account>,
 }

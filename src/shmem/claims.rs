@@ -66,8 +66,7 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// Refuses while `awty_internal.in_flight` names checks of an abandoned run, because a crash would be counted
-    /// against them.
+    /// A crash would be counted against checks that `awty_internal.in_flight` still names, so a suspect must wait.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

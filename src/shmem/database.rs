@@ -9,10 +9,8 @@ pub enum State {
     /// The database was not inspected since the server started.
     Unknown,
     Ready,
-    /// The rows come from another database. `awty.adopt()` changes the state to `Ready`.
     Held,
-    /// The library does not serve the version of the SQL objects. ALTER EXTENSION or a restart changes the state to
-    /// `Ready`.
+    /// The library does not serve the version of the SQL objects.
     Unserved(Unserved),
 }
 
@@ -66,7 +64,7 @@ pub struct Database {
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
-    /// Grows whenever a crash or an exit is counted. Workers then read the list of suspects again.
+    /// The counter grows whenever a crash or an exit is counted. Workers then read the list of suspects again.
     pub suspected: u64,
     pub dead_rows: DeadRows,
     /// The next search for leftover rows of awty_internal.check_stat starts after this id.
@@ -74,7 +72,6 @@ pub struct Database {
     /// The next repair of repetitions starts after this id.
     pub repaired: i64,
     pub looked_after: Option<Mono>,
-    /// Whether a job was evicted from shared memory since the counters were last stored.
     pub jobs_left: bool,
     pub jobs_of: pg_sys::Oid,
 }

@@ -20,7 +20,6 @@ impl SharedState {
         row
     }
 
-    /// Returns the number of suppressed failures, or `None` if this failure must not be logged.
     pub fn may_log(
         &mut self,
         database: pg_sys::Oid,
@@ -96,7 +95,6 @@ impl SharedState {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
 
-    /// Counters of an earlier table, which was dropped with the extension, are dropped.
     pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
         let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
         if before.is_some_and(|before| before != pg_sys::InvalidOid) {

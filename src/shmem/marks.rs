@@ -12,7 +12,6 @@ use pgrx::{pg_guard, pg_sys};
 const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
-/// OID of the worker's database, and index of its entry in shared memory.
 pub type EntryId = (u32, i32);
 
 /// The postmaster calls this when it creates shared memory.

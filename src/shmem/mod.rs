@@ -37,15 +37,15 @@ pub struct SharedState {
     /// The address of the launcher's latch is the same in all processes.
     launcher: usize,
     wakes_at: Timestamp,
-    /// The launcher works at least once a second. Zero if not since the server started.
+    /// The launcher works at least once a second.
     pub heartbeat: Timestamp,
     pub clean_start: bool,
     pub quarantined: Option<marks::EntryId>,
-    /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
+    /// The counter grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Starts and ends of workers. Each role stores this number when it is served.
+    /// Counts starts and ends of workers. Each role stores this number when it is served.
     pub served: u64,
-    /// Number of roles with due checks that have no worker. Unless it is 0, workers end after their batch.
+    /// Unless this number of roles is 0, workers end after their batch.
     pub waiting: u32,
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,
@@ -53,7 +53,6 @@ pub struct SharedState {
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
     jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
-    /// The number of worker entries that were ever used since the server started.
     used: usize,
 }
 
@@ -110,7 +109,6 @@ impl SharedState {
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
-            // A free entry, else one without work, else the one with the latest due time.
             None => (0..ROLES).max_by_key(|&index| (self.roles[index].is_free(), self.roles[index].due)).unwrap_or(0),
         };
         let line = &mut self.roles[index];
@@ -181,12 +179,12 @@ pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
 
-/// Runs under the lock, so `look` must be short and must not call PostgreSQL.
+/// The closure runs under the lock, so it must be short and must not call PostgreSQL.
 pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
     look(&SHARED.share())
 }
 
-/// Runs under the lock, so `change` must be short and must not call PostgreSQL.
+/// The closure runs under the lock, so it must be short and must not call PostgreSQL.
 pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }

@@ -12,11 +12,11 @@ pub struct RoleEntry {
     pub due: Timestamp,
     /// The earliest due time of a pass that no worker of the role has finished, or [`NEVER`].
     pub backlog: Timestamp,
-    /// For checks of prepared transactions: when a worker looks again, and the earliest due time to look for. Otherwise
-    /// [`NEVER`].
+    /// A prepared transaction has announced checks: the time when a worker looks again, and the earliest due time to
+    /// look for.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// In a row. A worker could not connect, read or write, or was terminated during a run.
+    /// Failures in a row of the role's workers to connect, read or write, and terminations of workers during a run.
     pub failures: u32,
     pub last_served: u64,
     /// Hash of the invalid job rows that were last logged, or zero.

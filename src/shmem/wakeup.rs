@@ -91,7 +91,6 @@ pub fn inspect_at_commit(adopted: bool) {
     });
 }
 
-/// The launcher starts an inspection at the end of a hold or a pause.
 pub fn end_at_commit(end: Time) {
     let end = clock::to_timestamp(end);
     note(|pending| pending.end = Some(pending.end.map_or(end, |other| other.min(end))));

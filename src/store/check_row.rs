@@ -222,7 +222,6 @@ impl Table {
 
     /// The table must come from [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
-        // The first attempt may use an old snapshot, which misses a check that was changed and unlocked since.
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
             match self.lock(&row) {

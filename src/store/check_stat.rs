@@ -64,7 +64,7 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// In pieces by key, because the table is large if many checks are pending again. New rows may arrive all the time, so a
+// The table is large if many checks are pending again, so it is read in pieces. New rows may arrive all the time, so a
 // piece that is not full is the last.
 statement! {
     fn select_piece(after: i64, piece: i64) -> (Option<i64>, Vec<i64>) = query(read_piece),

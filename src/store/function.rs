@@ -16,7 +16,6 @@ pub struct CatalogFunction {
 row!(CatalogFunction { oid, kind, returns_set, result, may_execute, owned_by_superuser, may_use_schema, owner });
 
 statement! {
-    /// The function has one argument of the type `argument`, or none for `InvalidOid`, which is NULL in SQL.
     pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> = query,
     c"SELECT p.oid, p.prokind, p.proretset, p.prorettype,
              pg_catalog.has_function_privilege($4, p.oid, 'EXECUTE'), o.rolsuper,

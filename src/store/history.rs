@@ -13,7 +13,8 @@ use awty_core::{Outcome, Time};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 
-// Separate statements, because PostgreSQL does not support an administrator's rules on a DELETE inside WITH.
+// The check is copied and deleted by separate statements, because PostgreSQL does not support an administrator's rules
+// on a DELETE inside WITH.
 statement! {
     fn archive_run(
         id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, done: i32, outcome: Text,
@@ -109,7 +110,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// The caller has deleted the checks' rows. This run was the first of each check.
+/// The caller has deleted the checks' rows.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
     while let Some((_, outcome)) = left.first() {

@@ -56,11 +56,10 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// Skips holds that a client is releasing. A client that wants to release a locked hold waits for this transaction, and
-// then looks again.
+// SKIP LOCKED skips holds that a client is releasing. A client that wants to release a locked hold waits for this
+// transaction, and then looks again.
 statement! {
-    /// The run that scheduled an occurrence could not see the hold of the ended one. The statement does not set `held`
-    /// yet.
+    /// The run that scheduled an occurrence could not see the hold of the ended one.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.held_until, h.repetition_id
@@ -156,7 +155,6 @@ statement! {
 }
 
 statement! {
-    /// The rows are sorted by end and check. `role` has the same meaning as in [`first_end`].
     pub fn passed(now: Time, role: pg_sys::Oid, after: Time, after_id: i64, limit: i64) -> Vec<(Time, i64)> = query,
     c"SELECT h.held_until, h.check_id FROM awty_internal.hold AS h
       WHERE h.held_until IS NOT NULL AND h.held_until <= $1 AND (h.held_until, h.check_id) > ($3, $4) AND ($2 IS NULL OR (

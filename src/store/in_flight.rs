@@ -19,8 +19,8 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// Deletes only rows that have not changed since they were read, because a new worker may have replaced a row. Returns
-// no arrays, because an administrator may have written an array that this program cannot read.
+// A new worker may have replaced a row, so only rows that have not changed are deleted. An administrator may have
+// written an array that this program cannot read, so no array is returned.
 statement! {
     fn delete_read(workers: Vec<i32>, xids: Vec<i64>) -> Vec<(i32, i64)> = query,
     c"WITH gone AS (

@@ -126,7 +126,6 @@ statement! {
 }
 
 statement! {
-    /// `role` limits the search to one role's jobs; InvalidOid stands for all roles.
     pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
     c"SELECT j.paused_until FROM awty.job AS j
       WHERE j.paused_until IS NOT NULL AND j.paused_until > $2 AND ($1 IS NULL OR j.role::pg_catalog.oid = $1)
@@ -134,7 +133,7 @@ statement! {
 }
 
 statement! {
-    /// Returns the role of each job, and whether external workers run its checks. Skips jobs that a client has locked.
+    /// Skips jobs that a client has locked.
     pub fn resume_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, bool)> = query,
     c"UPDATE awty.job SET paused = false, resumed_at = paused_until, paused_at = NULL, paused_by = NULL, paused_note = NULL, paused_until = NULL
       WHERE job = ANY (ARRAY(
@@ -261,7 +260,6 @@ pub struct Pause {
     pub until: Option<Time>,
 }
 
-/// Resumes the job if there is no pause. Returns `false` if nothing changes.
 pub fn set_paused(name: &Text, pause: Option<&Pause>, now: Time) -> bool {
     let by = pause.and_then(|pause| arg(pause.by));
     let note = pause.and_then(|pause| pause.note.as_ref()).map(Text::datum);

@@ -5,7 +5,7 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// As a setting's value and in milliseconds. A prepared transaction may hold a lock for days.
+/// A prepared transaction may hold a lock for days, so the wait for a lock is limited.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {

@@ -104,7 +104,6 @@ impl Statement {
                 owner::set_local(name, value);
             }
             if !plan.is_null() && self.types.contains(&CHECKS) {
-                // The extension was created again, so the type of the plan's rows has changed.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
             }
@@ -171,7 +170,7 @@ impl Rows {
         (0..self.len()).filter_map(read).collect()
     }
 
-    /// Columns count from 1, rows from 0. A value passed by reference points into SPI's memory.
+    /// Columns count from 1, and rows from 0. A value passed by reference points into SPI's memory.
     pub fn get<T: FromDatum>(&self, row: usize, column: i32) -> Option<T> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement and its type.

@@ -77,7 +77,6 @@ fn try_check(args: &Args) -> Result<Row> {
         .or_else(|| dry_run::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
         .ok_or_else(|| entity.missing(Some(&job.name)))?;
     say_quiet(&job, &entity, trial.held);
-    // A check whose slot is in the future is tried as if its slot were now.
     let check = Check { slot: trial.check.slot.min(now), ..trial.check };
     let (fate, failure) = match policy::before(&check, &job.options.limits, Time::MIN_UTC, now) {
         Before::End(outcome) => (After::End(outcome), None),
@@ -92,7 +91,6 @@ fn try_check(args: &Args) -> Result<Row> {
     Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
 }
 
-/// Tells the client if no run comes by itself, or a run would not tell the alert.
 fn say_quiet(job: &Job, entity: &Entity, held: bool) {
     if let Some(watched) = watch::hold::rule_of(job, &entity.name) {
         let (rule, keys) = (&watched.rule.name, std::slice::from_ref(&entity.key));

@@ -35,7 +35,6 @@ const MAX_RUNS: u32 = 100_000;
 
 thread_local! {
     static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
-    /// Each call of `awty.travel()`: its subtransaction, and the clock before the call.
     static JOURNEYS: RefCell<Vec<(pg_sys::SubTransactionId, (i64, clock::Timestamp))>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -161,7 +160,7 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// If a set fails, its halves run, down to single checks. Returns the checks that did not run.
+/// If a set of checks fails, its halves run, down to single checks.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {
@@ -169,7 +168,6 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
     RUNS.set(Some(count));
     let (began, started_at) = (clock::mono(), clock::now());
-    // The caller reads how each check ended, so the history is kept even if the job keeps none.
     let mut kept_job = job.clone();
     kept_job.options.limits.keep_history = KeepHistory::All;
     let ids: Vec<i64> = checks.iter().map(|due| due.id).collect();
@@ -220,7 +218,6 @@ fn end_of(id: i64, fates: &Fates) -> End {
 
 type Fates = Vec<(i64, After)>;
 
-/// Returns `None`, without effect, if another session has locked or changed a check.
 fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result::Result<Option<Fates>, Failure> {
     snapshot::with_new(|| {
         let Some(table) = Table::open_to_travel() else { return Ok(None) };

@@ -175,8 +175,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // The first check keeps a caller without the right from locking other users' tables. The second check, under the
-    // lock, decides.
+    // The first check keeps a caller without the right from locking other users' tables. The right may change until the
+    // table is locked.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -314,7 +314,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // Otherwise an alert could miss a level if its row is checked often, or if a function fails for a while.
+        // The limits are off, because an alert could miss a level if its row is checked often, or if a function fails
+        // for a while.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),

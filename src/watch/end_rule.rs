@@ -1,4 +1,4 @@
-//! Ends a rule, and all checks of a job. The cleared alerts and the history of an ended rule stay.
+//! Ends a rule, and all checks of a job. The cleared alerts and the history stay.
 
 use super::statements::rule::{self, Rule};
 use super::statements::{alert, cleared_alert, rule_function, rule_objects, stop};

@@ -21,7 +21,7 @@ pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
     watched.filter(|watched| watched.rule.entity_name == *entity_name)
 }
 
-/// A row that is not late yet gets an alert of level 0. Returns `false` if the row has neither an alert nor a check.
+/// A row that is not late yet gets an alert of level 0.
 pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> bool {
     let (by, rule) = (catalog::current_role(), &watched.rule);
     let keys = std::slice::from_ref(key);
@@ -41,7 +41,6 @@ pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Te
     true
 }
 
-/// If the row is still late, the alert is reported again. Returns `false` if the alert is not on hold.
 pub fn release(watched: &Watched, key: &Text) -> bool {
     let check = rule_check::lock(&watched.rule, std::slice::from_ref(key)).pop();
     let Some(held) = alert::release(&watched.rule.name, key) else { return false };

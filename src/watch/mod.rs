@@ -98,7 +98,6 @@ impl Watched {
         Ok(found)
     }
 
-    /// Returns `None` if the row has a due time instead of a start.
     fn since(&self, start: Time) -> Option<Time> {
         self.rule.terms.due.is_none().then_some(start)
     }
@@ -121,7 +120,6 @@ impl Watched {
     }
 }
 
-/// Returns the rules that the caller may see, and the number of the others.
 pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     let all = rule::of_calendar(calendar);
     let is_visible = |name: &&Text| job::find(name).and_then(Result::ok).is_some_and(|job| rights::may_read(&job));

@@ -35,7 +35,6 @@ fn is_rule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorR
     Ok(rule::find(&Args::new(fcinfo).name(0, "rule", MAX_JOB)?).is_some())
 }
 
-/// Returns `None` after the last level, if the rule is gone, or if the calendar does not reach the time.
 fn next_level(args: &Args) -> Result<Option<TimestampWithTimeZone>> {
     let Some(rule) = rule::find(&args.name(0, "rule", MAX_JOB)?) else { return Ok(None) };
     let (Some(level), Some(start)) = (args.get::<i32>(1), args.get::<TimestampWithTimeZone>(2)) else {

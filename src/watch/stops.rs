@@ -19,7 +19,7 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the error of a run only says that a client has stopped or continued a row meanwhile.
+/// A client has stopped or continued a row during the run, and the run's error says only that.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }
@@ -37,7 +37,7 @@ pub enum Seeing {
     Inserted,
     /// The row has another key than before. Its stops are forgotten, and it counts as inserted.
     Renamed,
-    /// The row was watched before. A stop begins or ends at this time.
+    /// A stop of a row that was watched before begins or ends at this time.
     Known(Time),
 }
 
@@ -153,7 +153,6 @@ impl Clocks {
         self.store(watched);
     }
 
-    /// Returns the rows whose clock has changed since it was read, or is locked by another session.
     fn overtaken(&self, watched: &Watched, keys: &[Text]) -> Vec<Text> {
         let name = &watched.rule.name;
         let locked = stop::lock_free(name, keys);

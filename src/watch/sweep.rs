@@ -29,7 +29,7 @@ pub fn schedule_due(now: Time) {
     });
 }
 
-/// Another session that has locked an alert may leave the alert open. In this case, returns when to sweep again.
+/// Another session that has locked an alert may leave it open, so the sweep returns when to run again.
 pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let name = &watched.rule.name;
     let mut is_over = true;
@@ -52,7 +52,6 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
                 Verdict::Settled => settled.push(key),
                 Verdict::Ahead(slot) if level > 0 => {
                     settled.push(key.clone());
-                    // Without `since`, the time of the check is the start of the row's clock.
                     ahead.push((key, slot, since.filter(|_| watched.rule.terms.start().is_none()).unwrap_or(now)));
                 }
                 _ => {

@@ -26,8 +26,8 @@ pub fn repair(_now: Time) {
     });
 }
 
-/// `act` returns `None` if a role keeps rows of its rule locked. The other rules of that role are then left for the
-/// next inspection, so that the role delays other roles only once.
+/// If a role keeps rows of its rule locked, `act` returns `None`, and the role's other rules are left for the next
+/// inspection. So the role delays other roles only once.
 pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
     let mut locked = HashSet::new();
     for (role, rule) in rules {

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 
 const ROWS: i64 = 5_000;
 const POLL: TimeDelta = TimeDelta::seconds(5);
-/// It is small, because `until` may be slow. Pieces grow as long as they are quick.
+/// The first piece of a walk is small, because `until` may be slow. Pieces grow as long as they are quick.
 const FIRST_ROWS: i64 = 100;
 
 /// Returns when to continue, or `None` if all rows were visited.
@@ -115,7 +115,6 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
             clocks.see(watched, &row.key, Some(&row), appeared, seeing);
         }
         let stops = clocks.stops(&row.key);
-        // A stopped row keeps its check at the time that its past stops give.
         let ended = stops.ended();
         let found = row.state.found(appeared, &ended);
         let alert = open.get(&row.key).copied().unwrap_or(Alert::NONE);

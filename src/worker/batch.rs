@@ -17,7 +17,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// The test whether a worker must exit costs more than a quick run.
+/// The test whether a worker must exit costs more than a quick run, so it runs at most once per interval.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -40,7 +40,7 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // Otherwise a crash of the next suspect would be blamed on this one.
+                // The list is cleared first, so that a crash of the next suspect is not blamed on this one.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -114,7 +114,6 @@ impl Worker {
         }
     }
 
-    /// The claims stay until the next task, or until the batch is over.
     fn run(&mut self, task: &Task) -> RunResult {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
         let (granted, suspected) = self.entry.claim(&wanted);

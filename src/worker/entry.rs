@@ -13,7 +13,8 @@ use std::time::Duration;
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// The time is [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has run a check or found none due. If not, its role gets no new worker for a while.
+/// A worker that has neither run a check nor found that none is due was not useful. Its role gets no new worker for a
+/// while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -66,7 +67,6 @@ impl MyWorker {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// The new work may have been due earlier than the work in progress.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -94,7 +94,6 @@ impl MyWorker {
         });
     }
 
-    /// If `look_again` is given, a worker then searches for checks of this pass again.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
@@ -131,8 +130,7 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// The second value is the database's count of suspects. If it has changed, the worker's list of suspects is
-    /// outdated.
+    /// If the database's count of suspects has changed, the worker's list of suspects is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -258,7 +256,6 @@ fn give_back() {
         // A run that another process ended is not counted against its check.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
-            // The clock may have been set back since the worker began this work.
             shared.note_due(database, role, begun.min(now));
         }
         shared.served += 1;

@@ -28,7 +28,7 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
-/// One check, or checks of a set-based job that are due at the same time, sorted by id.
+/// One check, or checks of a set-based job that are due at the same time.
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
@@ -105,7 +105,7 @@ impl Fetcher {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// Returns an empty list at the end of the pass, and `None` if the extension is gone or its version is not served.
+    /// Returns an empty list at the end of the pass.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
         session_locks::let_go();
@@ -141,7 +141,6 @@ impl Fetcher {
                 let share = if job.set_based { settings::batch_size() } else { share };
                 found += self.fetch_share(job, now, share, entry, &mut tasks);
             }
-            // All of the found checks may be paused or belong to other workers.
             if !tasks.is_empty() || found == 0 {
                 break;
             }

@@ -28,7 +28,6 @@ use std::time::Duration;
 /// A worker stays at least this long even if other roles wait, because a connection is expensive.
 const QUANTUM: Duration = Duration::from_millis(50);
 const UNCOUNTED: Duration = Duration::from_secs(1);
-/// A longer wait for the next check would cost more than a new connection.
 const IDLE: Duration = Duration::from_secs(1);
 /// An idle worker sleeps no longer, so that DROP DATABASE does not wait long.
 const NAP: Duration = Duration::from_millis(200);

@@ -17,7 +17,7 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// For a role whose last worker ran no check or ended during a run.
+/// The role's last worker ran no check or ended during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
 /// The server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));

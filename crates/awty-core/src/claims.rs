@@ -32,7 +32,6 @@ impl<const N: usize> Ids<N> {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces this worker's claims by at most `N` of the `wanted` checks that no other worker has. Returns them.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();

@@ -7,9 +7,9 @@ use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// Dead rows per page of a large table. A page holds about sixty rows.
+/// A large table with this many dead rows per page is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Also counts from the first dead row, so that a vacuum does not disturb a short backlog.
+/// The pause also counts from the first dead row, so that a vacuum does not disturb a short backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 

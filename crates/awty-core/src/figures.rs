@@ -37,14 +37,12 @@ pub struct Figures {
     pub retries: u64,
     /// The number of runs that ended their check with any other outcome.
     pub other: u64,
-    /// The number of watched rows that met their condition before they became late.
     pub met: u64,
     /// The number of watched rows whose alert reached level 1.
     pub late_rows: u64,
     /// The duration of a run of several checks counts once.
     pub run_time: TimeDelta,
     pub max_run_time: TimeDelta,
-    /// The extra class of runs that are later than all bounds comes last.
     pub late: [u64; LATE.len() + 1],
     pub last_run_at: Option<Time>,
     pub last_end: Option<(Time, Outcome)>,

@@ -14,7 +14,7 @@ labels! {
     }
 }
 
-/// Only the gateway or the HTTP connection sets these. A final `-` stands for all names that begin so.
+/// Only the gateway or the HTTP connection sets these headers. A final `-` stands for all names that begin so.
 pub const RESERVED_HEADERS: &[&str] = &[
     "webhook-",
     "idempotency-key",

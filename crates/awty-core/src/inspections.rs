@@ -7,11 +7,11 @@ use crate::Mono;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Between two inspections of a database with awty, and between two reads of the list of databases.
+/// The time between two inspections of a database with awty.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// After a failed inspection or an outdated extension, because no event announces the extension's update.
+/// No event announces an update of the extension, so an outdated extension is inspected again after this time.
 pub const SOON: Duration = Duration::from_secs(5);
-/// If no process was free, or a command such as DROP DATABASE needed the database.
+/// An inspection is repeated after this time if no process was free, or if DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
 /// Databases that may lack awty count as due this much later, because each inspection costs about 10 ms of CPU.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
@@ -82,7 +82,6 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// The databases come in the order of their inspection. The time is that until another one becomes due.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

@@ -78,8 +78,7 @@ impl JobRow {
 /// At most `JOBS` of the `N` rows belong to single jobs. Each other row collects the *other jobs* of a database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// Hash of a row's database and job name, or 0 for a free row. Comparing all names would take longer than many
-    /// runs.
+    /// A hash of the row's database and job name, or 0. Comparing all names would take longer than many runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,
@@ -106,8 +105,6 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Finds or creates a row, but none if the name is too long or the table is full. Also returns the database of a
-    /// job that lost its row.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -174,7 +171,6 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Each with the job's name and the number of failures that were not logged.
     pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.of_mut(database)
             .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))

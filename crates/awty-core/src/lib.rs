@@ -95,7 +95,7 @@ pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
 pub use token_bucket::TokenBucket;
 
-/// UTC. A time rounded to microseconds could make a check run early, so a `Time` holds nanoseconds.
+/// A time rounded to microseconds could make a check run early, so a `Time` holds nanoseconds.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
 pub fn later(t: Time, delta: chrono::TimeDelta) -> Time {

@@ -39,7 +39,6 @@ labels! {
 }
 
 labels! {
-    /// What `awty.schedule` does if the entity already has a pending check of the job.
     OnConflict for "on_conflict" {
         Replace = "replace",
         Keep = "keep",
@@ -81,7 +80,6 @@ pub struct Limits {
     /// The maximum number of checks of one entity. 0 means no limit.
     pub max_checks: u32,
     pub max_horizon: TimeDelta,
-    /// The maximum number of failed runs in a row. 0 means no limit.
     pub max_attempts: u32,
     pub retry_after: TimeDelta,
     pub on_missed: OnMissed,

@@ -13,7 +13,6 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// The number of failed runs, and of checks that ended with a problem.
     pub events: u64,
     /// The number of checks that ended with a problem.
     pub ends: u64,
@@ -41,7 +40,6 @@ impl LogRate {
         }
         self.entries += 1;
         self.last = Some(now);
-        // If only some of these failures ended a check, the logged one counts as one that did not.
         let is_end = u64::from(failed.ends == failed.events);
         self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
         Some(told)

@@ -11,7 +11,6 @@ pub enum Occupancy {
     Free,
     Starting,
     Taken,
-    /// The worker's process ended during a run. The role's next worker cleans up.
     Abandoned,
 }
 

@@ -35,7 +35,6 @@ impl Pauses {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
 
-    /// Pauses a check until the next audit, within which awty inspects the database.
     pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
     }
@@ -44,7 +43,6 @@ impl Pauses {
         self.by_id.get(&id).is_some_and(|pause| pause.until > now)
     }
 
-    /// Another search for due checks begins, so pauses that have ended are removed.
     pub fn begin_pass(&mut self) {
         self.by_id.retain(|_, pause| !pause.over);
     }

@@ -14,21 +14,20 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// When a check without a worker may be due. A worker that finds no check clears this hint.
+    /// A check without a worker may be due at this time. A worker that finds no check clears this hint.
     pub due: Option<Time>,
-    /// Since then, each worker of the role has been busy with one run. `None` if a worker is free, or there is none.
+    /// Each worker of the role has been busy with one run since this time. `None` if a worker is free.
     pub behind_since: Option<Mono>,
     /// A worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
     /// Counts workers that are starting, but not those that are stuck.
     pub workers: u32,
-    /// Workers whose run continues although it was terminated. They count only against the role's own maximum, so that
-    /// other roles do not lose workers.
+    /// Stuck workers, whose run continues after its termination, count only against their own role's maximum.
     pub stuck: u32,
-    /// Until then, the role gets no worker, because its workers cannot connect or start.
+    /// The role's workers cannot connect or start, so the role gets no worker until this time.
     pub parked_until: Option<Mono>,
-    /// A counter at the time of the last service. It grows whenever a worker starts or leaves, so that a role whose
-    /// worker has just made room comes last.
+    /// A counter that grows whenever a worker starts or leaves, so that a role whose worker has just made room comes
+    /// last.
     pub last_served: u64,
 }
 
@@ -40,7 +39,6 @@ pub struct Caps {
     pub max_workers_per_role: u32,
     /// The number of workers of roles that the caller does not list.
     pub elsewhere: u32,
-    /// A worker starts this long before a check is due, so that it is connected in time.
     pub lead: TimeDelta,
 }
 
@@ -54,7 +52,6 @@ impl Caps {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub start: Vec<usize>,
-    /// Roles with due checks but no worker. Unless it is 0, workers of other roles leave after their turn.
     pub waiting: u32,
     pub wake_in: Duration,
 }
@@ -89,7 +86,6 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // The role's check is not due yet, so other roles keep their workers.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }

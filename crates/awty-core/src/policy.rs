@@ -39,7 +39,6 @@ pub enum Answer {
 pub struct Failed {
     pub timed_out: bool,
     pub is_final: bool,
-    /// The next attempt comes at this time, instead of after the usual wait.
     pub retry_at: Option<Time>,
     /// The usual wait changes by this many thousandths, which may be negative.
     pub spread: i32,
@@ -73,7 +72,7 @@ pub enum After {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar(pub TimeDelta);
 
-/// Rounds up to the next possible check time, after `now` if `t` has passed. Refuses a time beyond `max_horizon`.
+/// Rounds a time up to the next possible check time, after `now`. Refuses a time beyond `max_horizon`.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     if t > limits.horizon(now) {
         return Err(TooFar(limits.max_horizon));

@@ -19,7 +19,6 @@ pub struct Quarantine {
     inside: Option<Inside>,
     /// The role whose suspects enter, and when its first one entered.
     turn: Option<(u64, Mono)>,
-    /// Another role whose suspect was refused last, and the time of the refusal.
     asked: Option<(u64, Mono)>,
 }
 
@@ -56,7 +55,6 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// The run, or its worker, has ended. Returns whether this suspect was the last one to enter.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

@@ -51,7 +51,6 @@ impl Width {
         TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// Returns whether each boundary of this width is also a boundary of `other`.
     pub const fn is_multiple_of(self, other: Width) -> bool {
         self.seconds.is_multiple_of(other.seconds)
     }

@@ -16,7 +16,6 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// The bucket is full at first, so that the first overdue checks start at once.
     pub const fn full(mono: Mono) -> Self {
         Self { millionths: u64::MAX, last: mono }
     }

@@ -2,13 +2,13 @@
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {
-    /// Older than the library, or not MAJOR.MINOR: ALTER EXTENSION awty UPDATE is needed.
+    /// The installed SQL is older than the library: ALTER EXTENSION awty UPDATE is needed.
     Older,
     /// The server still has the old library in memory, and must be restarted.
     Newer,
 }
 
-/// `served` lists the supported versions, the library's own last. `None` if `installed` is one of them.
+/// `served` lists the versions that the library supports, its own version last.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

@@ -15,7 +15,6 @@ pub const STUCK: Duration = Duration::from_secs(1);
 pub struct Run {
     pub began: Mono,
     pub timeout: Duration,
-    /// The number is 1 after the cancellation of a run, and 2 after its termination.
     pub strikes: u8,
 }
 

@@ -92,7 +92,6 @@ fn the_moment_of_the_plan_decides_before_jitter() {
     // The calendar is open at 16:00 and closed at 17:00.
     assert_eq!(hourly.slot_after(at("2026-11-23T15:45:00Z")), Some(at("2026-11-23T16:30:00Z")));
     assert_eq!(hourly.slot_after(at("2026-11-23T16:30:00Z")), Some(at("2026-11-24T09:30:00Z")));
-    // Only the planned moment must be in open time, not the delayed check.
     let late = repetition("0 16 * * *", office(), TimeDelta::hours(3));
     assert_eq!(late.slot_after(at("2026-11-23T12:00:00Z")), Some(at("2026-11-23T19:00:00Z")));
 }
@@ -110,7 +109,6 @@ fn another_calendar_moves_the_pending_occurrence() {
     assert_eq!(before.replaced_by(&evening, &pending, at("2026-11-23T13:00:00Z")), Change::Stays { passed: None });
 }
 
-/// The calendar opens 96 times a day, and 24,000 moments in closed time come first.
 #[test]
 fn a_search_for_an_open_moment_ends_after_thousands_of_closed_ones() {
     let clock = |minute: usize| format!("{:02}:{:02}", minute / 60, minute % 60);

@@ -92,7 +92,6 @@ proptest! {
         repetition in any_repetition(), since in -3_000_000_i64..90_000, length in 0_i64..3_000_000,
     ) {
         let (since, until) = (second(since), second(since + length));
-        // The period may have so many moments that `last` must search by bisection.
         let plan = &repetition.plan;
         match plan.last(since, until) {
             Some(last) => {

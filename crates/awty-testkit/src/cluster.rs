@@ -133,7 +133,6 @@ impl Cluster {
         pid.unwrap_or_else(|| panic!("the server does not run")).as_raw_nonzero().get()
     }
 
-    /// One statement per line, on a stopped server. Returns all output, including errors.
     #[track_caller]
     pub fn single_user(&self, options: &[&str], database: &str, script: &str) -> String {
         let file = self.directory.join("single_user.sql");
@@ -185,7 +184,6 @@ impl Cluster {
         }
     }
 
-    /// The tool runs in the server's account, which may write into the cluster's directory.
     pub(crate) fn server_tool(&self, name: &str) -> Command {
         let mut command = account::command(self.executable(name));
         command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());

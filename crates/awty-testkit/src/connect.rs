@@ -46,7 +46,6 @@ impl Cluster {
         self.execute(database, &["CREATE EXTENSION awty"]);
     }
 
-    /// The role may use awty, and has a schema of the same name.
     #[track_caller]
     pub fn create_user(&self, database: &str, role: &str) {
         self.execute(
@@ -89,7 +88,6 @@ impl Cluster {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Runs a PostgreSQL tool such as `pg_dump` in the caller's account, as superuser.
     pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.executable(name));
         self.environment().into_iter().for_each(|(name, value)| {

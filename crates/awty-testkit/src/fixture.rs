@@ -10,7 +10,7 @@ pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entit
 /// A job with this statement waits while a test holds an advisory lock, the gate.
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// Waits while a table has a row, the door, which survives a restart of the server.
+/// A job with this loop waits while a table has a row, the door, which survives a restart of the server.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
@@ -88,8 +88,7 @@ impl Cluster {
         }
     }
 
-    /// In the body of the PL/pgSQL function, `j` is the check. `options` are arguments of `awty.register`, such as `",
-    /// timeout => '1 s'"`.
+    /// In the function's body, `j` is the check. `options` are arguments such as `", timeout => '1 s'"`.
     #[track_caller]
     pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
         self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
@@ -154,8 +153,7 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// `{first}` in the statements becomes a time ahead, which is returned. The statements run as `shop` in one
-    /// transaction, which must end before that time. On a slow machine, the time is more than `seconds` ahead.
+    /// `{first}` in the statements becomes the returned time, before which their transaction must end.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -264,7 +262,7 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// One transaction, because the check could run before a second one reads its due time.
+    /// One transaction schedules the check and reads its due time, because the check could run in between.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();

@@ -33,7 +33,6 @@ impl Cluster {
         }
     }
 
-    /// A stopped server has no faults. A database that a test has made inaccessible is skipped.
     pub(crate) fn faults_of_tables(&self) -> Vec<String> {
         if !self.is_running() {
             return Vec::new();
@@ -116,8 +115,7 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// The test may have caused this error, by locks, a full disk, too many connections, a role without rights, or a
-/// shutdown.
+/// The test may have caused this error, for example by locks, a full disk or a shutdown.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

@@ -131,7 +131,6 @@ pub fn lock(name: &Text) -> Option<Stored> {
     waiting_for(name, || lock_one(name))
 }
 
-/// Until this transaction ends, others may use the calendar, but not change it.
 pub fn lock_for_use(name: &Text) {
     waiting_for(name, || share_one(name));
 }

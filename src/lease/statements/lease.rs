@@ -20,7 +20,7 @@ statement! {
       ORDER BY f.next_check_at, f.id LIMIT $3"
 }
 
-// The first column is NULL for a job with `most` live leases, whose checks are then not read.
+// A job with `most` live leases has NULL in the first column, and its checks are not read.
 statement! {
     fn select_ahead(job: &Text, now: Time, most: Option<i64>) -> Ahead = query_latest(read_ahead),
     c"SELECT CASE WHEN $3 IS NULL OR (SELECT pg_catalog.count(*) FROM (
@@ -112,7 +112,7 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// The transaction that has locked a lease is answering it and may take long.
+// The transaction that has locked a lease is answering it and may take long, so such a lease is skipped.
 statement! {
     fn extend_all(numbers: Vec<i64>, until: &[Time]) -> Vec<i64> = query,
     c"UPDATE awty_internal.lease AS l SET expires_at = greatest(l.expires_at, g.until)

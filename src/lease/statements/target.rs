@@ -151,10 +151,9 @@ statement! {
       ) AS g WHERE t.job = g.job AND t.target = g.target"
 }
 
-// Goes from target to target by index, so its cost does not depend on the number of checks.
+// The statement goes from target to target by index, so its cost does not depend on the number of checks.
 statement! {
-    /// The flag says whether the target has a check to hand out. Stops after `due` such targets, or after `steps`
-    /// targets in all.
+    /// Stops after `due` targets with a check to hand out, or after `steps` targets in all.
     pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           (SELECT n.entity_name, d.is_due, 1, d.is_due::pg_catalog.int4
@@ -293,7 +292,7 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// A longer block stays, and a row that another transaction is writing is skipped. The caller holds the target's lock.
+/// A longer block stays. The caller holds the target's lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let is_free = exists(job, target) == lock(job, target);
     is_free && set_blocked(job, target, until, now, by, note)

@@ -279,7 +279,6 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// The flag of a check says whether it may have a row in `awty_internal.hold`.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -321,7 +320,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// `None` if the first due time of the pending check already shows the last used time.
+/// `None` means that the first due time of the pending check already shows the last used time.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

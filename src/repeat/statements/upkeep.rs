@@ -31,7 +31,6 @@ statement! {
 }
 
 statement! {
-    /// Returns the piece's last repetition, and its checks whose first slot is after `now`.
     pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) = query(read_zoned),
     c"SELECT pg_catalog.max(p.id), pg_catalog.array_agg(f.id) FILTER (WHERE f.first_check_at > $3)
       FROM (SELECT r.id, r.entity_name, r.entity_key, r.job

@@ -48,7 +48,6 @@ pub fn pending(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
     select_row().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
 }
 
-/// The check's row is not written, but its id is taken from the sequence.
 pub fn imagined(
     entity: (pg_sys::Datum, pg_sys::Datum),
     job: &Text,

@@ -89,7 +89,7 @@ statement! {
 }
 
 statement! {
-    /// An alert of level 1 or above is reported later. Skips alerts that another transaction has locked.
+    /// Skips alerts that another transaction has locked.
     pub fn end_holds(ids: &[i64], now: Time) = query,
     c"UPDATE awty.alert AS a SET held_by = NULL, held_until = NULL, note = NULL,
           told_at = CASE WHEN a.level = 0 OR a.told_at < a.raised_at THEN a.told_at END
@@ -156,7 +156,7 @@ impl Row for Open {
     }
 }
 
-/// The flag of each alert says whether this call has locked it. Alerts of other transactions stay unlocked.
+/// The flag of each alert says whether this call has locked it.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 9)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
@@ -187,7 +187,6 @@ pub fn put_level_0(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time) {
     insert_level_0().execute(&args);
 }
 
-/// Whether the latest snapshot shows a check of a row in `over`, or an open alert of a row in `clear`.
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
     let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
     select_unseen().query_latest(&args, |rows| rows.first(1)).unwrap_or(false)

@@ -63,8 +63,7 @@ pub fn clear(rule: &Text, keys: &[Text], now: Time) {
     clear_keys().execute(&[Some(rule.datum()), arg(keys.to_vec()), time(now)]);
 }
 
-/// For each alert that was told at level 1 or above, writes a check of this entity name with the alert's number as its
-/// key. Returns the number of these checks.
+/// An alert that was told at level 1 or above gets a check of this entity name, whose key is the alert's number.
 pub fn clear_and_schedule(rule: &Text, keys: &[Text], entity_name: &Text, by: ScheduledBy) -> u64 {
     clear_and_call().execute(&[
         Some(rule.datum()),

@@ -90,9 +90,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// If `tells` is set, returns key, id and row of all raised alerts. Alerts that were already open are returned in the
-/// form in which [`escalate`] will write them later. If `tells` is not set, no listener needs the rows, and the result
-/// may be empty.
+/// Alerts that were already open are returned in the form in which [`escalate`] will write them later. Unless `tells`
+/// is set, the result may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {

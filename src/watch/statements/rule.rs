@@ -33,7 +33,6 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Returns the argument of `awty.watch()` that the rule has, `since` or `due`, with its expression.
     pub fn start(&self) -> Option<(&'static str, &Text)> {
         self.since.as_ref().map(|since| ("since", since)).or(self.due.as_ref().map(|due| ("due", due)))
     }
@@ -68,7 +67,7 @@ pub enum Walk {
     Changed,
     /// The calendar was replaced, so pending checks move to new slots, and no row is added.
     Moved,
-    /// As [`Walk::Moved`], after the transactions that may have used the old calendar.
+    /// The calendar was replaced, and the transactions that may have used the old one have ended.
     Again,
     Done,
 }
@@ -187,7 +186,6 @@ statement! {
 }
 
 statement! {
-    /// Returns the rules that have open alerts and were last swept before `then`.
     pub fn to_sweep(then: Time) -> Vec<Text> = query,
     c"SELECT r.rule FROM awty.rule AS r
       WHERE (r.swept_at IS NULL OR r.swept_at <= $1)

@@ -43,8 +43,8 @@ statement!(
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 );
 
-// Selects only keys with a pending check, so each INSERT becomes an update. The checks of silenced rows stay. Unlike an
-// UPDATE, ON CONFLICT always finds the row by the index.
+// Only keys with a pending check are selected, so each INSERT becomes an update. Unlike an UPDATE, ON CONFLICT always
+// finds the row by the index.
 statement!(
     move_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
@@ -210,7 +210,6 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     lock_all().query(&given, crate::store::future_job::ids)
 }
 
-/// Skips checks that another session has locked. Returns the keys of the locked checks.
 pub fn lock_free(rule: &Rule, keys: &[Text]) -> Vec<Text> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     lock_free_all().query(&given, |rows| rows.all(|row| rows.get(row, 1)))

@@ -11,7 +11,6 @@ use pgrx::{FromDatum, pg_sys};
 pub struct StoredFunction {
     pub argument: Text,
     pub function: pg_sys::Oid,
-    /// The numbers of the columns are in the order of the function's arguments.
     pub numbers: Vec<i16>,
     /// Restoring a dump changes OIDs and column numbers, but no names.
     pub columns: Vec<Text>,

@@ -234,8 +234,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// Looks for them by name first, because a table may have thousands of triggers. If one is not found, the table's owner
-/// may have renamed it, so all triggers are searched.
+/// Triggers are looked for by name first, because a table may have thousands. The table's owner may have renamed one,
+/// so all triggers are searched next.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
     let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];

@@ -21,7 +21,6 @@ pub struct Source {
     pub table: Described,
     pub key: Vec<KeyColumn>,
     pub until: RowFunction,
-    /// The function returns the time from which `within` counts, or the row's due time.
     pub start: Option<RowFunction>,
     pub stopped: Option<RowFunction>,
     /// Whether the functions' results depend on settings of the session.
@@ -129,7 +128,6 @@ impl Source {
         self.key.iter().enumerate().map(part).collect()
     }
 
-    /// Each row comes with the position of its key in `keys`. Missing rows are left out.
     pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, WatchedRow)> {
         let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
             .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals()))
@@ -149,7 +147,6 @@ impl Source {
         })
     }
 
-    /// Returns rows in key order, beginning after `key` or at the first row.
     pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<WatchedRow> {
         let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
         let condition = if key.is_some() {

@@ -12,7 +12,6 @@ pub struct HoursError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The text is not two words, or its second word has no dash.
     Form,
     Day(String),
     Start(String),

@@ -30,7 +30,6 @@ pub const REACH: TimeDelta = TimeDelta::days(3653);
 
 #[derive(Clone, Debug)]
 struct Clocks {
-    /// A period in microseconds since 1970 in UTC, the unit of all moments here.
     period: Range<i64>,
     /// Microseconds by which local time is ahead of UTC.
     shift: i64,

@@ -4,7 +4,7 @@ use crate::repeat::zone::span_at;
 use crate::{Time, later};
 use sha2::{Digest, Sha256};
 
-/// New zone data show by this hash of the offset at `from` and of its changes within [`REACH`].
+/// A hash of the offset at `from` and of its changes within [`REACH`] shows new zone data.
 pub fn hash(zone: &impl Zone, from: Time) -> i64 {
     let mut hash = Sha256::new();
     let (mut t, end) = (from.timestamp_micros(), later(from, REACH).timestamp_micros());
@@ -28,7 +28,6 @@ mod tests {
     use crate::repeat::{Fixed, Span};
     use crate::testing::clock;
 
-    /// The offset changes by an hour at `at`, and not at the boundary `divided`.
     struct Changing {
         at: i64,
         divided: i64,

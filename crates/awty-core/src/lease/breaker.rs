@@ -15,7 +15,7 @@ const ROW: u32 = 10;
 const OVER: TimeDelta = TimeDelta::seconds(10);
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If `opened_at` is further ahead, the clock was set back, and the breaker becomes half open.
+/// If a breaker's `opened_at` is further ahead, the clock was set back, and the breaker becomes half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,6 @@ pub struct Breaker {
     pub failures: u32,
     pub since: Time,
     pub opened_at: Option<Time>,
-    /// Counts how often the breaker has opened since the target last answered a call.
     pub opens: u32,
 }
 

@@ -20,7 +20,6 @@ use std::ops::RangeInclusive;
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
 /// Nothing notifies an idle external worker of checks that become due.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// Chance changes the wait before a retry by at most this many thousandths.
 const SPREAD: u64 = 200;
 
 labels! {
@@ -54,7 +53,7 @@ impl KeepAttempts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
-    /// A lease without a heartbeat for this time expires. If `None`, it lasts until its deadline.
+    /// A lease expires after this time without a heartbeat.
     pub heartbeat: Option<TimeDelta>,
     pub delivery: Delivery,
     pub keep_attempts: KeepAttempts,
@@ -95,7 +94,6 @@ pub struct Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Live,
-    /// A heartbeat is overdue. An answer still counts, unless another worker has got the check.
     Expired,
     /// The deadline has passed, and a heartbeat was missed.
     Lost,

@@ -31,7 +31,6 @@ pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
         if wanting.is_empty() {
             return shares;
         }
-        // Deals several rounds at once while every role or target has a due check left.
         let least = wanting.iter().map(|place| due[*place] - shares[*place]).min().unwrap_or(1);
         let rounds = least.min(left / wanting.len()).max(1);
         left -= rounds * wanting.len();

@@ -29,7 +29,6 @@ pub enum Standing {
     Blocked(Time),
     Open(Time),
     HalfOpen,
-    /// The maximum of live leases is reached, or the rate until the given time.
     Full(Option<Time>),
 }
 
@@ -84,7 +83,6 @@ impl Target {
         }
     }
 
-    /// Returns the tokens left after `leases` new leases, and when the bucket will be full. `None` without a rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;

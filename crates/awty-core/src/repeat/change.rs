@@ -18,7 +18,7 @@ const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 pub enum Change {
     /// The pending check stays, because it is due or has begun.
     Stays {
-        /// New value of [`Occurrence::passed`]: the moments of the new plan that this check uses up.
+        /// Says which moments of the new plan this check uses up (see [`Occurrence::passed`]).
         passed: Option<Passed>,
     },
     /// `None` ends the repetition.
@@ -26,7 +26,6 @@ pub enum Change {
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// The check keeps its planned moment if the moment is still ahead and the new plan has it too.
     pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
         if occurrence.first <= now || occurrence.has_begun() {
             return Change::Stays { passed: self.used_of(new, occurrence).map(Passed::Through) };
@@ -60,8 +59,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// The last moment whose time with delay is at most `used`. Ignores moments so early that the check of `new` cannot
-    /// be due after `t`.
+    /// Returns the last moment whose time with delay is at most `used`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)

@@ -34,7 +34,6 @@ pub const MOST: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,
-    /// The known periods in order, each with the moment from which it is known.
     known: RefCell<Vec<(i64, Span)>>,
 }
 

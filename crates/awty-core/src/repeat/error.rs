@@ -74,7 +74,6 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// Takes the months, days and microseconds of `every`, or the text of `cron`.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),

@@ -16,16 +16,16 @@ const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// When the check was first due (column `first_check_at`), by the plan or by a client.
+    /// The time when the check was first due, by the plan or by a client (column `first_check_at`).
     pub first: Time,
     pub check: Check,
-    /// Planned times that are used up. `None` means that they follow from `first`.
+    /// Says which planned times are used up. `None` means that they follow from `first`.
     pub passed: Option<Passed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// All planned times before this one. A client replaced the check of this time before it ran.
+    /// All planned times before this one are used up. A client replaced the check of this time before it ran.
     Before(Time),
     /// All moments up to this time are used up, each with its delay.
     Through(Time),
@@ -63,13 +63,12 @@ impl Occurrence {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Returns which planned times are used up even if this check does not run again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
     }
 
-    /// For `check_now`. If the planned time is still ahead, the run is an extra one and does not use it up.
+    /// A run by `check_now` is an extra run if the planned time is still ahead.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -90,7 +89,6 @@ impl Occurrence {
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns the first due time of a new repetition, or of one whose check was lost.
     pub fn begin(&self, now: Time) -> Option<Time> {
         self.slot_after(now)
     }
@@ -105,10 +103,10 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// The time up to which moments, with their delays, are used up when this check is over.
+    /// Returns the time up to which moments, with their delays, are used up when this check is over.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
-            // Rounded up to `first` earlier, so the present slot width does not matter.
+            // The moment was rounded up to `first` earlier, so the present slot width does not matter.
             None => occurrence.first,
             Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
         }
@@ -120,7 +118,7 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // Up to this slot, only the last moment, with its delay, is not used up.
+                // The last moment up to this slot, with its delay, is not used up, but all earlier ones are.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
@@ -173,7 +171,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// So early that the check for any moment up to it is due at or before `t`, whatever the slot width.
+    /// Returns a time so early that the check for any moment up to it is due at or before `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

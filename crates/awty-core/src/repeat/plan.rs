@@ -108,7 +108,6 @@ impl<Z: Zone> Plan<Z> {
         None
     }
 
-    /// Returns whether the calendar is closed at every planned moment within ten years.
     pub fn is_shut(&self, after: Time) -> bool {
         let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
         self.calendar.as_deref().is_some_and(planned)

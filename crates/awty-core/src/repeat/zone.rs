@@ -15,7 +15,6 @@ pub(crate) const REACH: i64 = 26 * 3600 * SECOND;
 pub struct Span {
     /// Seconds by which local time is ahead of UTC.
     pub offset: i32,
-    /// The end of a period in microseconds since 1970. [`i64::MAX`] means never.
     pub until: i64,
 }
 

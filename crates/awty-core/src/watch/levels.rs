@@ -29,10 +29,9 @@ pub struct Levels<Z> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelError {
     Within,
-    /// This level of `escalate`, counted from 1, is not later than the one before.
     Escalate(usize),
     TooMany,
-    /// This element, from 1, is not positive, or not shorter than the previous one of its kind (days or hours).
+    /// This element of `remind` is not positive, or not shorter than the previous one of its kind (days or hours).
     Remind(usize),
     TooManyReminders,
     Every,
@@ -169,7 +168,7 @@ impl<Z: Zone> Levels<Z> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }
 
-    /// Without a length, returns `start`, or the next opening if `start` is in closed time.
+    /// In closed time, a length begins at the next opening.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

@@ -73,15 +73,12 @@ impl Alert {
 pub enum Verdict {
     /// The row needs no alert, and an open alert is cleared.
     Settled,
-    /// Level 1 is not due yet. An open alert of level 1 or above is cleared, and the row is checked at this slot.
+    /// Level 1 is not due yet. An open alert of level 1 or above is cleared.
     Ahead(Time),
-    /// Level 1 is not due yet. A reminder is sent unless the alert is held. The row is checked at this slot.
+    /// Level 1 is not due yet. A reminder is sent unless the alert is held.
     Remind(Time),
-    /// The open alert keeps its level. The row is checked again at this slot.
     Stay(Option<Time>),
-    /// The open alert keeps its level and is sent. The row is checked again at this slot.
     Tell(Option<Time>),
-    /// The alert rises to this level, and is sent unless it is held. The row is checked again at this slot.
     Raise(u32, Option<Time>),
 }
 
@@ -91,7 +88,6 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let moved = |time| width.round_up(levels.moved(time, stops, Time::MIN_UTC));
     let slot = |level| levels.time(level, start).map(moved);
     let horizon = width.floor(later(now, limits.max_horizon)).max(width.after(now));
-    // When a hold ends, the alert is sent, so the row is checked then.
     let end = match alert.hold {
         Some(Hold::Until(end)) if end > now => Some(end),
         _ => None,
@@ -100,7 +96,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    // Once a day, in case no trigger sees the end of the stop.
+    // A stopped row is looked at once a day, in case no trigger sees the end of the stop.
     if stops.since().is_some() {
         return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
     }
@@ -114,7 +110,6 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let ahead = reminders().filter(|slot| *slot > now).min();
         return match reminders().filter(|slot| *slot < first).filter(is_due).max() {
             None => Verdict::Ahead(next(ahead)),
-            // The open alert is cleared now, and the reminder follows at the next slot.
             Some(_) if alert.level > 0 => Verdict::Ahead(next(Some(width.after(now)))),
             Some(due) => match levels.shut_until(due, width, now) {
                 Some(opening) => Verdict::Ahead(next(Some(width.round_up(opening)))),
@@ -124,7 +119,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     }
     let is_due = |level| slot(level).filter(|slot| *slot <= now).map(|slot| (level, slot));
     let highest = (alert.level + 1..).map_while(is_due).last();
-    // `every` counts from the slot at which the alert was last sent. A held alert is not sent again.
+    // A held alert is not sent again.
     let repeat = |told_at: Option<Time>| {
         let last = told_at.filter(|_| !alert.is_held(now)).map(|told_at| width.floor(told_at))?;
         levels.again(last).map(|time| width.round_up(levels.moved(time, stops, last)))
@@ -146,7 +141,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     }
 }
 
-/// The slot of the first check of a row that was just written.
+/// Returns the slot of the first check of a row that was just written.
 pub fn start<Z: Zone>(
     found: RowState<'_>,
     alert: Alert,

@@ -34,7 +34,7 @@ impl Stops {
         self.since
     }
 
-    /// The past stops alone, because a row that is stopped keeps its check at the time that they give.
+    /// A row that is stopped keeps its check at the time that its past stops give.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
@@ -62,19 +62,17 @@ impl Stops {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Start of a row's clock, or the row's due time if the rule has `due`.
     pub start: Time,
     pub stops: Stops,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Start of a row's clock, or the row's due time if the rule has `due`.
     pub start: Time,
     pub is_stopped: bool,
     /// The time when a stop that is seen now began or ended.
     pub at: Time,
-    /// The start of the clock, or the time at which the last level was raised.
+    /// A stop begins no earlier than the clock, or than the time at which the last level was raised.
     pub earliest: Time,
 }
 

@@ -148,8 +148,7 @@ fn is_office(minute: i64) -> bool {
 }
 
 proptest! {
-    /// The oracle counts open minutes in which the row is not stopped. A row that is stopped at its due time is due at
-    /// the end of the stop at the earliest.
+    /// The oracle counts open minutes in which the row is not stopped.
     #[test]
     fn a_due_time_is_reached_by_counting_minutes(
         began in 0_i64..10_000, within in 1_i64..3_000, in_office in any::<bool>(),

@@ -213,7 +213,6 @@ fn in_closed_time_an_alert_is_raised_only_within_a_slot_after_its_time() {
     assert_eq!(met, Verdict::Settled, "closed time delays no clearing");
 }
 
-/// No slot of an hour or a day falls into these opening hours.
 #[test]
 fn an_opening_that_is_shorter_than_a_slot_counts_at_its_slot() {
     for (hours, seconds) in [("mon 09:10-09:20", 3_600), (OFFICE, 86_400)] {

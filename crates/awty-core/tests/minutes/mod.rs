@@ -149,7 +149,6 @@ impl Minutes {
     }
 }
 
-/// Clocks do not change within an hour that begins and ends with the same offset.
 fn wall_clock(tz: Tz, first: i64, count: usize) -> Vec<i64> {
     let offset = |minute: i64| {
         let t = DateTime::from_timestamp(minute * 60, 0).map(|t| t.naive_utc()).unwrap();

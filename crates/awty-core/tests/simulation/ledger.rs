@@ -13,7 +13,7 @@ enum Place {
 struct Entry {
     job: usize,
     place: Place,
-    /// A run may commit only if the check has the version that the run has read.
+    /// A run may commit only if it has read the check's present version.
     version: u64,
     not_before: Time,
     since: Mono,
@@ -149,7 +149,6 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// The job must have been unable to run at some time after the check was scheduled.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");

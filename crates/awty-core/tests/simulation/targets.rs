@@ -26,7 +26,6 @@ struct Seen {
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// Claims in a row that could have served this target, but did not.
     waited: usize,
 }
 

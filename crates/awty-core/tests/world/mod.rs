@@ -1,7 +1,6 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-/// These zones have unusual offsets or clock changes, missing days, or negative daylight saving.
 #[rustfmt::skip]
 pub const ZONES: [&str; 60] = [
     "Africa/Abidjan", "Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "Africa/Juba", "Africa/Monrovia",

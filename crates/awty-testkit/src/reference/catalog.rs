@@ -146,7 +146,6 @@ pub fn relations(client: &mut Client, schema: &str) -> String {
     sections
 }
 
-/// The meaning of an option is the COMMENT of the column of that name.
 pub fn options(client: &mut Client, functions: &[Function]) -> String {
     let register = functions.iter().find(|function| function.name == "register").expect("awty.register()");
     let columns = columns(client, "awty.job");

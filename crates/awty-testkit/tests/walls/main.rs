@@ -12,7 +12,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::BTreeSet;
 
-/// From the lowest to the highest. A room may use only the rooms before it.
+/// The rooms are listed from the lowest to the highest. A room may use only the rooms before it.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",

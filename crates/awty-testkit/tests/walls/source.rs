@@ -15,7 +15,6 @@ pub struct Source {
     /// The module of src/store/job.rs is `["store", "job"]`.
     pub module: Vec<String>,
     pub children: Vec<String>,
-    /// The path of each `pub use a::b;` by the name that other files see.
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
     inline: Vec<String>,

@@ -1,4 +1,4 @@
-//! Random input: the steps to read a text and to search for a moment are bounded.
+//! Tests with random input that reading a text and searching a moment take a bounded number of steps.
 
 use super::Cron;
 use crate::repeat::civil::SECOND;

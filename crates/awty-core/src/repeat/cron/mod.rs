@@ -19,10 +19,9 @@ use super::civil::SECOND;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
 
-/// In seconds. A leap day falls on the same weekday again after at most 40 years.
+/// A leap day falls on the same weekday again after at most 40 years.
 const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
 
-/// Each field of a cron expression is a set of bits, one for each allowed number.
 #[derive(Clone, Debug)]
 pub struct Cron {
     text: String,
@@ -40,7 +39,6 @@ pub struct Cron {
 }
 
 impl Cron {
-    /// Reads a cron expression of 5 or 6 fields, or a word such as `@daily`.
     pub fn new(text: &str) -> Result<Self, Unreadable> {
         let fields = parse::fields(text).map_err(|fault| Unreadable::new(text, fault))?;
         let [second, minute, hour, day, month, weekday] = fields;
@@ -66,7 +64,6 @@ impl Cron {
         &self.text
     }
 
-    /// Whether the moments in two time zones can differ by more than minutes.
     pub fn needs_zone(&self) -> bool {
         self.needs_zone
     }

@@ -138,7 +138,6 @@ impl World {
                 self.terms.insert(key, new);
                 if let Some(row) = self.rows.get_mut(&id) {
                     (row.occurrence.passed, row.stayed) = (passed, true);
-                    // The check also stands for the new plan's moments with the same slot.
                     let own = new.last_delayed_by(occurrence.first);
                     row.last = last.map(|last| if old.shape == new.shape { last.max(own) } else { own });
                     if old.shape != new.shape {

@@ -88,7 +88,6 @@ impl Ledger {
         }
     }
 
-    /// Only the jitter has changed if `pending` is given, the moment of the pending check.
     pub fn changed(
         &mut self,
         key: Key,

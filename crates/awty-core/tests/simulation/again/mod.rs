@@ -57,7 +57,6 @@ impl World {
         Self { dice, now, mono: 0, width, jobs, terms: BTreeMap::new(), rows: BTreeMap::new(), next_id: 0, ledger }
     }
 
-    /// After each step, exactly one check of each repetition is pending or held.
     fn step(&mut self) {
         match self.dice.below(1000) {
             0..250 => self.time_passes(),

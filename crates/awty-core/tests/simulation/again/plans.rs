@@ -78,7 +78,6 @@ fn days() -> Shape {
     }
 }
 
-/// A fixed time comes when the wall clock first shows or skips it.
 fn minutes(matches: fn(i64) -> bool, fixed: bool) -> Vec<Time> {
     let mut latest = -1;
     let mut moments = Vec::new();

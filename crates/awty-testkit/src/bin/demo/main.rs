@@ -16,7 +16,6 @@ use awty_testkit::poll;
 use crate::shop::Shop;
 use crate::view::View;
 
-/// The last check runs 5 s after the last order; the rest is for slow machines.
 const DRAIN: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {

@@ -31,7 +31,6 @@ impl Shop {
         row.unwrap_or_else(|error| panic!("cannot count the pending checks: {error:?}")).get(0)
     }
 
-    /// pgbench places 40 orders per second, and makes 80 attempts per second to ship one.
     pub(crate) fn customers(&self) -> Customers {
         let mut pgbench = self.cluster.tool("pgbench");
         pgbench.args(["-n", "-c", "2", "-j", "2", "-R", "120", "-T", &SECONDS.to_string(), "-U", SHOP]);
