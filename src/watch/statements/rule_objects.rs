@@ -138,6 +138,7 @@ pub fn go_with_table(function: &RowFunction, table: &Described) {
     let address = |class, object| pg_sys::ObjectAddress { classId: class, objectId: object, objectSubId: 0 };
     let function = address(pg_sys::ProcedureRelationId, function.oid);
     let relation = address(pg_sys::RelationRelationId, table.oid);
+    // SAFETY: two objects that exist, in a transaction.
     unsafe { pg_sys::recordDependencyOn(&function, &relation, pg_sys::DependencyType::DEPENDENCY_AUTO) };
 }
 
