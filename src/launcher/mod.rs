@@ -145,6 +145,7 @@ impl Launcher {
     }
 }
 
+/// The number counts the workers of other roles that are still finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared

@@ -168,7 +168,7 @@ impl<Z: Zone> Levels<Z> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }
 
-    /// In closed time, a length begins at the next opening.
+    /// Without a length, returns `start`, or the next opening if `start` is in closed time.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;
