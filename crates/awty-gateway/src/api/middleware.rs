@@ -4,7 +4,7 @@
 //! gets memory for a large body.
 
 use super::auth::Asker;
-use super::permits::Seen;
+use super::permits::{Room, Seen};
 use super::problem::{Again, Problem};
 use super::state::{Api, LARGEST_BODY, SMALL};
 use super::unread;
@@ -37,15 +37,27 @@ pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Nex
     response
 }
 
-fn room(body: &Body) -> u32 {
-    let said = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
-    let largest = said.map_or(LARGEST_BODY, |length| length.min(LARGEST_BODY));
+/// Returns how many KiB of memory to reserve for a body of the declared length. Returns 0 for a small body.
+fn room(said: Option<u64>, largest: usize) -> u32 {
+    let said = said.and_then(|length| usize::try_from(length).ok());
+    let largest = said.map_or(largest, |length| length.min(largest));
     if largest > SMALL { u32::try_from(largest.div_ceil(1024)).unwrap_or(u32::MAX) } else { 0 }
+}
+
+impl Api {
+    /// Reserves memory for a form of the page. Only a role that has signed in gets memory for a large form.
+    pub async fn form(&self, role: Option<&str>, said: Option<u64>, largest: usize) -> Result<Option<Room>, Problem> {
+        match (role, room(said, largest)) {
+            (_, 0) => Ok(None),
+            (Some(role), kib) => Ok(Some(self.permits.form(role, kib).await?)),
+            (None, _) => Err(super::body::too_large()),
+        }
+    }
 }
 
 async fn tried(api: &Arc<Api>, request: Request, next: Next) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
-    let kib = room(&body);
+    let kib = room(body.size_hint().upper(), LARGEST_BODY);
     let mut _of_role = None;
     if kib > 0 {
         let asker = Asker::from_request_parts(&mut parts, api).await?;

@@ -32,7 +32,7 @@ mod unchanged;
 mod unread;
 
 pub use auth::Asker;
-pub use permits::{CHANGES, READS};
+pub use permits::{CHANGES, READS, Room};
 pub use problem::Problem;
 pub use state::{Api, ApiConfig};
 

@@ -20,8 +20,8 @@ const SLOW: usize = 1;
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// In KiB, for the large request bodies of one role. Answers that clients have not read yet have a second limit of the
-/// same size.
+/// Limit in KiB for the large request bodies of one role. The answers that the role's clients have not read yet and
+/// the forms of the page each have another limit of the same size.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -36,6 +36,7 @@ pub(super) struct Role {
     long_read: Mutex<Option<Instant>>,
     bodies: Arc<Semaphore>,
     answers: Arc<Semaphore>,
+    forms: Arc<Semaphore>,
 }
 
 /// [`Permits`] keeps a role as long as one of its requests holds memory.
@@ -110,9 +111,9 @@ impl Permits {
             roles.retain(|_, role| Arc::strong_count(role) > 1 || role.is_slow(now));
         }
         let new = || {
-            let [reads, changes, bodies, answers] =
-                [EACH, EACH, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
-            Arc::new(Role { reads, changes, long_read: Mutex::default(), bodies, answers })
+            let [reads, changes, bodies, answers, forms] =
+                [EACH, EACH, OF_ROLE, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
+            Arc::new(Role { reads, changes, long_read: Mutex::default(), bodies, answers, forms })
         };
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
@@ -126,6 +127,13 @@ impl Permits {
     pub async fn answer(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.answers, kib.min(OF_ROLE as u32)).await?;
+        Ok(Room(role, room))
+    }
+
+    /// A form of the page waits for the body of a request of the API, so the two have separate limits.
+    pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
+        let role = self.of(role);
+        let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;
         Ok(Room(role, room))
     }
 

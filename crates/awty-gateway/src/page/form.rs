@@ -1,20 +1,29 @@
 //! Reads forms and queries.
 
 use super::fail::Fail;
+use super::frame::OfRole;
+use super::state::Page;
+use super::LARGEST_SCHEDULE;
+use crate::api::Room;
 use crate::duration;
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Fields whose blanks count, because `'42 '` and `'42'` are the keys of two rows.
 const EXACT: [&str; 4] = ["name", "key", "job", "body_text"];
 
 /// The fields of a form or query. An empty field counts as absent.
-#[derive(Clone, Debug, Default)]
-pub struct Form(BTreeMap<String, String>);
+#[derive(Clone, Default)]
+pub struct Form {
+    fields: BTreeMap<String, String>,
+    #[allow(dead_code)] // holds the memory
+    room: Option<Arc<Room>>,
+}
 
 impl Form {
     pub fn of(text: &[u8]) -> Self {
@@ -24,11 +33,12 @@ impl Form {
             let value = if EXACT.contains(&name.as_str()) { value } else { value.trim().to_owned() };
             (name, value)
         });
-        Form(fields.filter(|(_, value)| !value.is_empty() && !value.contains('\0')).collect())
+        let fields = fields.filter(|(_, value)| !value.is_empty() && !value.contains('\0')).collect();
+        Form { fields, room: None }
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.fields.get(name).map(String::as_str)
     }
 
     pub fn need(&self, name: &str) -> Result<&str, Fail> {
@@ -61,13 +71,16 @@ pub fn see(place: &str) -> Response {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Form {
+impl FromRequest<Arc<Page>> for Form {
     type Rejection = Fail;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Fail> {
-        let bytes = Bytes::from_request(request, state).await;
+    /// A large form counts against the limit of the role that has signed in, until the answer is there.
+    async fn from_request(request: Request, page: &Arc<Page>) -> Result<Self, Fail> {
+        let role = request.extensions().get::<OfRole>().map(|OfRole(role)| role.clone());
+        let room = page.api.form(role.as_deref(), request.body().size_hint().upper(), LARGEST_SCHEDULE).await?;
+        let bytes = Bytes::from_request(request, page).await;
         let bytes = bytes.map_err(|error: BytesRejection| Fail::Refused(error.status().as_u16(), error.body_text()))?;
-        Ok(Form::of(&bytes))
+        Ok(Form { room: room.map(Arc::new), ..Form::of(&bytes) })
     }
 }
 

@@ -8,6 +8,7 @@
 //! transaction with that role. Everything about HTTP goes through the API, so that its checks hold here too.
 
 mod alerts;
+mod answer;
 mod attempt;
 pub mod chart;
 mod document;
@@ -44,9 +45,12 @@ use std::sync::Arc;
 
 /// A form has at most this size.
 const LARGEST_FORM: usize = 64 * 1024;
+/// The body of a schedule has at most 256 KiB, and browsers send most bytes outside of ASCII as three letters each.
+const LARGEST_SCHEDULE: usize = LARGEST_FORM + 3 * 256 * 1024;
 
 pub fn router(page: Page) -> Router {
     let page = Arc::new(page);
+    let of_schedule = DefaultBodyLimit::max(LARGEST_SCHEDULE);
     Router::new()
         .route("/", get(home::show))
         .route("/login", get(session::show).post(session::enter))
@@ -65,9 +69,9 @@ pub fn router(page: Page) -> Router {
         .route("/entity", get(entity::show))
         .route("/entity/{action}", post(entity::act))
         .route("/schedules", get(schedules::show))
-        .route("/schedules/new", get(schedule_form::new).post(schedule_form::create))
+        .route("/schedules/new", get(schedule_form::new).post(schedule_form::create).layer(of_schedule))
         .route("/schedules/{id}", get(schedule::show))
-        .route("/schedules/{id}/edit", get(schedule_form::edit).post(schedule_form::replace))
+        .route("/schedules/{id}/edit", get(schedule_form::edit).post(schedule_form::replace).layer(of_schedule))
         .route("/schedules/{id}/delete", get(schedules::confirm).post(schedules::delete))
         .route("/schedules/{id}/{action}", post(schedules::act))
         .route("/attempts/{lease}", get(attempt::show))

@@ -1,5 +1,6 @@
 //! `/schedules/{id}`: one endpoint with its settings, its next times, its charts and its last calls.
 
+use super::answer::BODY;
 use super::chart::Range;
 use super::draw::{Chart, Series, Unit};
 use super::fail::View;
@@ -160,13 +161,8 @@ fn curl(row: &Value) -> String {
     for (name, value) in row["headers"].as_object().into_iter().flatten() {
         line.push_str(&format!(" \\\n  -H {}", quoted(&format!("{name}: {}", string(value)))));
     }
-    let body = if row["body"].is_null() {
-        row["body_text"].as_str().map(str::to_owned)
-    } else {
-        Some(row["body"].to_string())
-    };
-    if let Some(body) = body {
-        line.push_str(&format!(" \\\n  -d {}", quoted(&body)));
+    if let Some(body) = row[BODY].as_str().or(row["body_text"].as_str()) {
+        line.push_str(&format!(" \\\n  -d {}", quoted(body)));
     }
     line
 }
@@ -179,7 +175,7 @@ mod tests {
     #[test]
     fn the_request_can_be_repeated_by_hand() {
         let row =
-            json!({"method": "POST", "uri": "https://a.example/it's", "headers": {"X-A": "$(rm)"}, "body": {"n": 1}});
+            json!({"method": "POST", "uri": "https://a.example/it's", "headers": {"X-A": "$(rm)"}, "body_json": "{\"n\":1}"});
         assert_eq!(curl(&row), "curl -X POST 'https://a.example/it'\\''s' \\\n  -H 'X-A: $(rm)' \\\n  -d '{\"n\":1}'");
     }
 }

@@ -1,6 +1,7 @@
 //! `/schedules/new` and `/schedules/{id}/edit`: the form of a schedule. The API judges the fields, and each error stands
 //! at its field beside the typed text.
 
+use super::answer::{BODY, Called};
 use super::fail::{Fail, View};
 use super::form::{Form, see};
 use super::frame;
@@ -8,7 +9,7 @@ use super::parts::{field, string};
 use super::visit::Visit;
 use super::words::encoded;
 use axum::extract::Path;
-use axum::http::{Method, StatusCode};
+use axum::http::{Method, StatusCode, header};
 use axum::response::IntoResponse;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -25,6 +26,10 @@ const FIELDS: [(&str, &str, &str); 6] = [
 ];
 const METHODS: [&str; 6] = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"];
 
+/// The only part of a request that the API may be unable to read is a body that stays.
+const TOO_DEEP: &str = "The body of this schedule is nested more deeply than the API reads. To change the schedule, call \
+    awty_http.schedule() in the database.";
+
 /// The values to show in the form, and the error of each field.
 #[derive(Default)]
 struct Filled {
@@ -32,24 +37,27 @@ struct Filled {
     errors: BTreeMap<String, String>,
     /// An error of no single field.
     other: Option<String>,
+    /// The version that the person sees, as an ETag of the API.
+    version: Option<String>,
 }
 
 impl Filled {
     fn of_form(form: &Form) -> Self {
         let names = FIELDS.iter().map(|(name, ..)| *name).chain(["method", "body_text"]);
         let values = names.filter_map(|name| Some((name.to_owned(), form.get(name)?.to_owned()))).collect();
-        Filled { values, ..Filled::default() }
+        Filled { values, version: form.get("version").map(str::to_owned), ..Filled::default() }
     }
 
-    fn of_schedule(row: &Value) -> Self {
+    fn of_schedule(found: &Called) -> Self {
+        let row = &found.json;
         let names = FIELDS.iter().map(|(name, ..)| *name).chain(["method", "body_text"]);
         let values = names.filter_map(|name| Some((name.to_owned(), row[name].as_str()?.to_owned()))).collect();
-        Filled { values, ..Filled::default() }
+        Filled { values, version: found.header(header::ETAG).map(str::to_owned), ..Filled::default() }
     }
 
     /// Puts each error of a refusal at its field. Other refusals are returned.
     fn refused(mut self, fail: Fail) -> Result<Self, Fail> {
-        let Fail::Problem(status @ (409 | 422), problem) = fail else { return Err(fail) };
+        let Fail::Problem(status @ (400 | 409 | 413 | 422), problem) = fail else { return Err(fail) };
         for error in problem["errors"].as_array().into_iter().flatten() {
             let name = string(&error["pointer"]).trim_start_matches('/').to_owned();
             let remedy = error["remedy"].as_str().map(|remedy| format!("; {remedy}")).unwrap_or_default();
@@ -60,7 +68,9 @@ impl Filled {
                 self.other = Some(format!("{name} {}{remedy}", string(&error["reason"])));
             }
         }
-        if status == 409 {
+        if status == 400 {
+            self.other = Some(TOO_DEEP.into());
+        } else if status == 409 {
             self.errors.insert("uri".into(), string(&problem["detail"]).to_owned());
         } else if self.errors.is_empty() && self.other.is_none() {
             self.other = Some(string(&problem["detail"]).to_owned());
@@ -81,6 +91,7 @@ impl Filled {
         html! {
             form.sheet method="post" action=(action) {
                 @if let Some(other) = &self.other { p.error role="alert" { (other) } }
+                @if let Some(version) = &self.version { input type="hidden" name="version" value=(version); }
                 @for (name, label, hint) in FIELDS { (field(label, name, self.get(name), hint, error(name))) }
                 div.field {
                     label for="method" { "Method" }
@@ -141,41 +152,57 @@ pub async fn create(visit: Visit, form: Form) -> View {
 pub async fn edit(visit: Visit, Path(id): Path<String>) -> View {
     visit.count().await?;
     let place = format!("/schedules/{}", encoded(&id));
-    let row = visit.get(&format!("/v1{place}")).await?.json;
-    Ok(view(&visit, "Edit the schedule", &format!("{place}/edit"), &Filled::of_schedule(&row), "Save"))
+    let found = visit.get(&format!("/v1{place}")).await?;
+    Ok(view(&visit, "Edit the schedule", &format!("{place}/edit"), &Filled::of_schedule(&found), "Save"))
 }
 
 /// Changes the fields of the form and keeps all others, such as headers and retries.
 pub async fn replace(visit: Visit, Path(id): Path<String>, form: Form) -> View {
     let place = format!("/schedules/{}", encoded(&id));
-    let mut row = visit.get(&format!("/v1{place}")).await?.json;
+    let found = visit.get(&format!("/v1{place}")).await?;
     let filled = Filled::of_form(&form);
-    if let Some(fields) = row.as_object_mut() {
-        for (name, ..) in FIELDS {
+    let refusal = match visit.put(&format!("/v1{place}"), merged(&found.json, &filled), filled.version.as_deref()).await {
+        Ok(_) => return Ok(see(&place)),
+        Err(refusal) => refusal,
+    };
+    let filled = match refusal {
+        Fail::Problem(412, _) => Filled {
+            other: Some("This schedule was changed meanwhile. Save again to replace that change with these fields.".into()),
+            version: found.header(header::ETAG).map(str::to_owned),
+            ..filled
+        },
+        refusal => filled.refused(refusal)?,
+    };
+    visit.count().await?;
+    let view = view(&visit, "Edit the schedule", &format!("{place}/edit"), &filled, "Save");
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, view).into_response())
+}
+
+/// Returns a schedule with the fields of the form, as JSON text.
+fn merged(row: &Value, filled: &Filled) -> String {
+    let mut fields = row.as_object().cloned().unwrap_or_default();
+    for (name, ..) in FIELDS {
+        fields.remove(name);
+    }
+    if filled.values.contains_key("every") || filled.values.contains_key("cron") {
+        for name in ["at", "after"] {
             fields.remove(name);
         }
-        // A body that is no text is not in the form, so it stays unless a text replaces it.
-        if !fields["body_text"].is_null() || filled.values.contains_key("body_text") {
-            for name in ["body", "body_text", "body_base64"] {
-                fields.remove(name);
-            }
-        }
-        if filled.values.contains_key("every") || filled.values.contains_key("cron") {
-            for name in ["at", "after"] {
-                fields.remove(name);
-            }
-        }
-        fields.extend(filled.fields());
     }
-    match visit.call(Method::PUT, &format!("/v1{place}"), Some(row)).await {
-        Ok(_) => Ok(see(&place)),
-        Err(fail) => {
-            let filled = filled.refused(fail)?;
-            visit.count().await?;
-            let view = view(&visit, "Edit the schedule", &format!("{place}/edit"), &filled, "Save");
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, view).into_response())
+    let mut body = fields.remove(BODY);
+    // A body that is no text is not in the form, so it stays unless a text replaces it.
+    if row["body_text"].is_string() || filled.values.contains_key("body_text") {
+        body = None;
+        for name in ["body_text", "body_base64"] {
+            fields.remove(name);
         }
     }
+    fields.extend(filled.fields());
+    let mut text = Value::Object(fields).to_string();
+    if let Some(body) = body.as_ref().and_then(Value::as_str) {
+        text.insert_str(1, &format!("\"body\":{body},"));
+    }
+    text
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! One request of a signed-in person.
 
+use super::answer::Called;
 use super::fail::Fail;
 use super::form::Form;
+use super::frame::OfRole;
 use super::session;
 use super::state::Page;
 use crate::api::Asker;
@@ -9,7 +11,7 @@ use crate::db::{Request, views};
 use axum::body::{Body, to_bytes};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{Method, header};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
@@ -45,11 +47,6 @@ impl std::ops::Deref for Reading {
     }
 }
 
-pub struct Called {
-    pub headers: HeaderMap,
-    pub json: Value,
-}
-
 impl FromRequestParts<Arc<Page>> for Visit {
     type Rejection = Fail;
 
@@ -64,6 +61,7 @@ impl FromRequestParts<Arc<Page>> for Visit {
         let begun = Instant::now();
         let asker = page.api.asker(&token, !parts.method.is_safe()).await;
         let asker = asker.map_err(|problem| if problem.status() == 401 { next() } else { problem.into() })?;
+        parts.extensions.insert(OfRole(asker.role().to_owned()));
         let query = Form::of(parts.uri.query().unwrap_or_default().as_bytes());
         let (page, late, micros) = (page.clone(), AtomicI64::new(0), AtomicU64::new(0));
         let visit = Visit { page, asker, place, query, token, late, micros };
@@ -122,39 +120,41 @@ impl Visit {
     }
 
     pub async fn get(&self, path: &str) -> Result<Called, Fail> {
-        self.call(Method::GET, path, None).await
+        self.ask(Method::GET, path, None, None).await
     }
 
     /// Calls the API with the token of this visit.
     pub async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Called, Fail> {
+        self.ask(method, path, body.map(|body| body.to_string()), None).await
+    }
+
+    /// Changes a schedule, unless its version is another one.
+    pub async fn put(&self, path: &str, body: String, version: Option<&str>) -> Result<Called, Fail> {
+        self.ask(Method::PUT, path, Some(body), version).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<String>, tag: Option<&str>) -> Result<Called, Fail> {
         let begun = Instant::now();
-        let request = axum::http::Request::builder().method(method).uri(path);
-        let request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.token));
-        let request = request.header(header::CONTENT_TYPE, "application/json");
-        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-        let request = request.body(body).map_err(|_| Fail::not_found())?; // the path has a character that no path has
+        let mut request = axum::http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(tag) = tag {
+            request = request.header(header::IF_MATCH, tag);
+        }
+        let request = request.body(body.map_or_else(Body::empty, Body::from));
+        let request = request.map_err(|_| Fail::not_found())?; // a path or a version has a character that none has
         let Ok(response) = TowerToHyperService::new(self.page.calls.clone()).call(request).await;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, LARGEST_ANSWER).await;
         let bytes = bytes.map_err(|_| Fail::Refused(500, "The answer of the API is too large.".into()))?;
         self.spent(begun);
-        let json = serde_json::from_slice(&bytes).unwrap_or_default();
+        let called = Called::of(parts.headers, &bytes);
+        let called = called.map_err(|error| Fail::Refused(500, format!("The answer of the API is not JSON: {error}.")))?;
         if parts.status.is_client_error() || parts.status.is_server_error() {
-            return Err(Fail::Problem(parts.status.as_u16(), json));
+            return Err(Fail::Problem(parts.status.as_u16(), called.json));
         }
-        Ok(Called { headers: parts.headers, json })
-    }
-}
-
-impl Called {
-    /// Returns the cursor of the next page of a list.
-    pub fn next(&self) -> Option<String> {
-        let link = self.headers.get(header::LINK)?.to_str().ok()?;
-        let query = link.strip_prefix('<')?.split_once('>')?.0.split_once('?')?.1;
-        Form::of(query.as_bytes()).get("after").map(str::to_owned)
-    }
-
-    pub fn items(&self) -> &[Value] {
-        self.json["items"].as_array().map_or(&[], Vec::as_slice)
+        Ok(called)
     }
 }

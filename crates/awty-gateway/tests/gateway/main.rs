@@ -13,6 +13,7 @@ mod client;
 mod connections;
 mod costs;
 mod deliveries;
+mod edits;
 mod forms;
 mod held;
 mod hostile;
