@@ -6,20 +6,22 @@
 pub mod breaker;
 pub mod key;
 pub mod lock;
+mod next_claim;
 pub mod order;
 pub mod target;
 pub mod tokens;
 
+pub use next_claim::{Ahead, wait};
+
 use crate::label::labels;
 use crate::limits::{LimitError, Limits};
 use crate::policy::Failed;
-use crate::{Time, Width, later};
+use crate::{Time, later};
 use chrono::TimeDelta;
 use std::ops::RangeInclusive;
 
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
-/// Nothing notifies an idle external worker of checks that become due.
-pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
+/// Chance lengthens or shortens the wait before a retry by at most this many thousandths.
 const SPREAD: u64 = 200;
 
 labels! {
@@ -143,23 +145,6 @@ impl Lease {
             _ => Unanswered::Failure(failure),
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ahead {
-    /// True if a due check has no worker.
-    pub is_due: bool,
-    pub slot: Option<Time>,
-    pub expiry: Option<Time>,
-}
-
-pub fn wait(ahead: &Ahead, width: Width, now: Time) -> TimeDelta {
-    if ahead.is_due {
-        return TimeDelta::zero();
-    }
-    let most = later(now, LONGEST_WAIT.min(width.delta()));
-    let first = [ahead.slot, ahead.expiry].into_iter().flatten().fold(most, Time::min);
-    (first - now).max(TimeDelta::zero())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{clock, limits};
+use crate::testing::clock;
 use proptest::prelude::*;
 
 const BEAT: TimeDelta = TimeDelta::seconds(15);
@@ -58,18 +58,6 @@ fn a_heartbeat_has_its_range() {
     assert_eq!(check(Some(BEAT)), Ok(()));
     let refused = "option \"heartbeat\" must be between 1 s and 1 day";
     assert_eq!(check(Some(TimeDelta::milliseconds(999))), Err(refused.to_owned()));
-}
-
-#[test]
-fn an_idle_worker_waits_for_the_next_slot_and_not_for_long() {
-    let now = clock("10:00:00");
-    let wait = |ahead| wait(&ahead, limits().width, now);
-    assert_eq!(wait(Ahead { is_due: true, ..Ahead::default() }), TimeDelta::zero());
-    assert_eq!(wait(Ahead::default()), LONGEST_WAIT);
-    assert_eq!(wait(Ahead { slot: Some(clock("10:00:02")), ..Ahead::default() }), TimeDelta::seconds(2));
-    let both = Ahead { slot: Some(clock("10:00:03")), expiry: Some(clock("10:00:01")), is_due: false };
-    assert_eq!(wait(both), TimeDelta::seconds(1));
-    assert_eq!(super::wait(&Ahead::default(), Width::new(1).unwrap(), now), TimeDelta::seconds(1));
 }
 
 proptest! {
