@@ -18,9 +18,7 @@ pub use fault::{MOST_SHOWN, Unreadable};
 use super::civil::SECOND;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
-
-/// A leap day falls on the same weekday again after at most 40 years.
-const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
+use search::SEARCHED;
 
 #[derive(Clone, Debug)]
 pub struct Cron {

@@ -5,7 +5,11 @@ use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// A set of weekdays times this number repeats the set for six weeks.
+/// A search looks 41 years ahead, because a leap day falls on the same weekday again after at most 40 years. The unit
+/// is a second.
+pub(super) const SEARCHED: i64 = 41 * 366 * DAY_SECONDS;
+
+/// The product of a set of weekdays and this number repeats the set for six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
