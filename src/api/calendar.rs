@@ -12,7 +12,8 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, clock, zone};
 use crate::repeat::replaced::{self, Users};
 use crate::watch;
-use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
+use awty_core::argument_limits::{MAX_CLOSED, MAX_ELEMENTS};
+use awty_core::calendar::{Calendar, Hours};
 use pgrx::pg_sys;
 
 /// The number of calendars is limited, because each query of `awty.calendar` checks the reader's rights to each.

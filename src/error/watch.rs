@@ -1,6 +1,7 @@
 use super::Label;
 use super::phrase::{Words, call, ident, quote, say};
-use awty_core::watch::{LevelError, MAX_LEVELS, MAX_REMINDERS};
+use awty_core::argument_limits::{MAX_LEVELS, MAX_REMINDERS};
+use awty_core::watch::LevelError;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 #[derive(Debug)]

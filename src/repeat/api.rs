@@ -19,7 +19,7 @@ use crate::store::job::{self, Job};
 use crate::store::{future_job, hold};
 use crate::{function, settings};
 use awty_core::Time;
-use awty_core::limits::MAX_OCCURRENCES;
+use awty_core::argument_limits::MAX_OCCURRENCES;
 use awty_core::repeat::{Change, Plan, RepeatError, Repetition};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::panic::ErrorReport;

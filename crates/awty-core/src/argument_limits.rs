@@ -1,5 +1,7 @@
 //! Maximum values of arguments of SQL functions, in bytes.
 
+use chrono::TimeDelta;
+
 /// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
@@ -23,3 +25,13 @@ pub const MAX_WORKER: usize = 255;
 pub const MAX_LEASES: usize = 100_000;
 pub const MAX_STEPS: i64 = 100_000;
 pub const MAX_RESULT: usize = 1024 * 1024;
+/// Moments that `awty.occurrences()` returns.
+pub const MAX_OCCURRENCES: u16 = 10_000;
+/// Longest `jitter` and `catch_up`.
+pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
+pub const MAX_LEVELS: usize = 100;
+pub const MAX_REMINDERS: usize = 5;
+/// Elements of `hours` of a calendar.
+pub const MAX_ELEMENTS: usize = 100;
+/// Days in `closed` of a calendar.
+pub const MAX_CLOSED: usize = 10_000;

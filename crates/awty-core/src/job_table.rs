@@ -5,16 +5,16 @@
 //!
 //! Invariant: the rows of a database together count each of its runs. A job has at most one row.
 
+use crate::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
 use crate::figures::Figures;
 use crate::log_rate::LogRate;
 use crate::{Mono, Passed, Time};
 
-pub const NAME: usize = 63;
-
+/// A row belongs to one job, or to the *other jobs* of a database together.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow {
     database: u32,
-    name: [u8; NAME],
+    name: [u8; MAX_JOB],
     len: u8,
     pub figures: Figures,
     /// The counters count the runs since this time.
@@ -28,21 +28,20 @@ pub struct JobRow {
     pub target: TargetName,
 }
 
-pub const TARGET: usize = 255;
-
 /// The name is empty for checks without a target.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetName {
     len: u8,
-    bytes: [u8; TARGET],
+    bytes: [u8; MAX_ENTITY_NAME],
 }
 
 impl TargetName {
-    const NONE: Self = Self { len: 0, bytes: [0; TARGET] };
+    const NONE: Self = Self { len: 0, bytes: [0; MAX_ENTITY_NAME] };
 
+    /// Cuts the name at [`MAX_ENTITY_NAME`] bytes.
     pub fn new(name: &[u8]) -> Self {
         let mut copy = Self::NONE;
-        let len = name.len().min(TARGET);
+        let len = name.len().min(MAX_ENTITY_NAME);
         copy.bytes[..len].copy_from_slice(&name[..len]);
         Self { len: len as u8, ..copy }
     }
@@ -55,7 +54,7 @@ impl TargetName {
 impl JobRow {
     const FREE: Self = Self {
         database: 0,
-        name: [0; NAME],
+        name: [0; MAX_JOB],
         len: 0,
         figures: Figures::NONE,
         since: Time::UNIX_EPOCH,
@@ -107,7 +106,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
 
     /// Also returns the database of a job that lost its row to make room.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
-        if name.len() > NAME {
+        if name.len() > MAX_JOB {
             return (None, None);
         }
         if let Some(index) = self.find(database, name) {

@@ -14,9 +14,6 @@ pub const MAX_ATTEMPTS: RangeInclusive<u32> = 0..=1000;
 pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(366);
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
-pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
-pub const MAX_OCCURRENCES: u16 = 10_000;
-
 labels! {
     /// What happens to a check that became due while no check could run, for example because the server was down.
     OnMissed for "on_missed" {

@@ -4,14 +4,13 @@
 //!
 //! The gateway decides which network addresses may be called.
 
+use crate::argument_limits::{MAX_ENTITY_KEY, MAX_ENTITY_NAME};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use url::{Host, Position, Url};
 
-const MAX_ENTITY_NAME: usize = 255;
-const MAX_ENTITY_KEY: usize = 1_024;
 const MAX_TEXT: usize = 4_096;
 const ID_LENGTH: usize = 22;
 

@@ -6,8 +6,6 @@ use super::hours_error::{Fault, HoursError};
 use crate::repeat::civil::{DAY, SECOND};
 use std::ops::Range;
 
-pub const MAX_ELEMENTS: usize = 100;
-
 const MINUTE: i64 = 60 * SECOND;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 

@@ -12,7 +12,7 @@ mod hours_error;
 mod length;
 mod offsets;
 
-pub use hours::{Hours, MAX_ELEMENTS};
+pub use hours::Hours;
 pub use hours_error::HoursError;
 pub use length::{Length, LengthError};
 pub use offsets::hash;
@@ -24,8 +24,7 @@ use crate::repeat::zone::span_at;
 use chrono::TimeDelta;
 use std::ops::Range;
 
-pub const MAX_CLOSED: usize = 10_000;
-
+/// Maximum time that a search for open time looks ahead or back.
 pub const REACH: TimeDelta = TimeDelta::days(3653);
 
 #[derive(Clone, Debug)]

@@ -4,7 +4,8 @@ use super::cron::Unreadable;
 use super::every::EveryError;
 use super::{Cron, Every, Rhythm};
 use crate::Width;
-use crate::limits::{MAX_OCCURRENCES, MAX_SHIFT, Shown};
+use crate::argument_limits::{MAX_OCCURRENCES, MAX_SHIFT};
+use crate::limits::Shown;
 use chrono::TimeDelta;
 use std::fmt;
 

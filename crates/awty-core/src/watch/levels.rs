@@ -1,6 +1,7 @@
 //! When a row of a rule becomes late, and when its alert rises.
 
 use super::Stops;
+use crate::argument_limits::{MAX_LEVELS, MAX_REMINDERS};
 use crate::calendar::{Calendar, Length};
 use crate::repeat::Zone;
 use crate::{Time, Width, later};
@@ -8,12 +9,8 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-pub const MAX_LEVELS: usize = 100;
-
-pub const MAX_REMINDERS: usize = 5;
-
-/// Level 1 is due `within` after the start of the row's clock. Without `within`, each row has a due time of its own.
-/// Further levels count from the same start.
+/// When a row reaches each level. Level 1 is due `within` after the start of the row's clock. Without `within`, each
+/// row has a due time of its own. The further levels count from the same start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,

@@ -14,7 +14,7 @@ mod levels;
 mod object_name;
 mod stops;
 
-pub use levels::{LevelError, Levels, MAX_LEVELS, MAX_REMINDERS};
+pub use levels::{LevelError, Levels};
 pub use object_name::object_name;
 pub use stops::{Clock, MAX_STOPS, Seen, Stops};
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::argument_limits::MAX_LEVELS;
 use crate::calendar::{Calendar, Hours, Length};
 use crate::repeat::Fixed;
 use crate::testing::{at, clock, limits, width};
