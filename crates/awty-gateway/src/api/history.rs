@@ -1,6 +1,6 @@
 use super::auth::Asker;
 use super::change::{runs, still};
-use super::page::{self, Page};
+use super::pagination::{self, Page};
 use super::problem::Problem;
 use super::rules::{Answer, history as place, parse_uri};
 use super::shape;
@@ -32,9 +32,9 @@ pub async fn list(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
-    query: page::QueryResult<HistoryQuery>,
+    query: pagination::QueryResult<HistoryQuery>,
 ) -> Answer {
-    let HistoryQuery { uri, limit, after } = page::read(query)?;
+    let HistoryQuery { uri, limit, after } = pagination::read(query)?;
     let page = Page::of(limit, after.as_deref(), 2)?;
     let endpoint = uri.as_deref().map(parse_uri).transpose()?;
     let request = api.begin(&asker).await?;

@@ -7,18 +7,18 @@ mod change;
 mod fields;
 mod history;
 mod input;
-mod list;
 mod middleware;
 mod naptime;
 mod number;
 mod openapi;
 mod operate;
-mod page;
+mod pagination;
 mod permits;
 mod problem;
 mod problems;
 mod rates;
 mod rules;
+mod schedule_list;
 mod schedules;
 mod sends;
 mod shape;
@@ -46,7 +46,7 @@ use utoipa_axum::routes;
 
 fn resources() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::with_openapi(openapi::frame())
-        .routes(routes!(list::list, schedules::create, schedules::put, schedules::delete_by_uri))
+        .routes(routes!(schedule_list::list, schedules::create, schedules::put, schedules::delete_by_uri))
         .routes(routes!(schedules::show, schedules::replace, schedules::delete))
         .routes(routes!(operate::run))
         .routes(routes!(operate::pause))

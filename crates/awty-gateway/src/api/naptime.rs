@@ -4,9 +4,9 @@
 
 use super::auth::Asker;
 use super::change::{Change, change};
-use super::list::id_of;
 use super::problem::{Fault, Problem};
 use super::rules::{Answer, Write, another_period, has_period, read, there, write};
+use super::schedule_list::id_of;
 use super::shape;
 use super::show;
 use super::state::Api;

@@ -3,7 +3,7 @@
 use super::auth::Asker;
 use super::body::{self, Body};
 use super::change::{Change, change};
-use super::page::{self, Page};
+use super::pagination::{self, Page};
 use super::problem::Problem;
 use super::rules::{Answer, not_own, there};
 use super::shape;
@@ -87,9 +87,9 @@ pub async fn attempts(
     asker: Asker,
     headers: HeaderMap,
     Path(id): Path<String>,
-    query: page::QueryResult<PageQuery>,
+    query: pagination::QueryResult<PageQuery>,
 ) -> Answer {
-    let page = page::read(query)?.page(2)?;
+    let page = pagination::read(query)?.page(2)?;
     let request = known(&api, &asker, &id).await?;
     let rows = calls::attempts(&request, &id, page.after(0), page.number_after(1)?, page.rows()).await?;
     request.commit().await?;
@@ -113,9 +113,9 @@ pub async fn next(
     asker: Asker,
     headers: HeaderMap,
     Path(id): Path<String>,
-    query: page::QueryResult<Count>,
+    query: pagination::QueryResult<Count>,
 ) -> Answer {
-    let count = page::read(query)?.count.unwrap_or(10);
+    let count = pagination::read(query)?.count.unwrap_or(10);
     if !(1..=100).contains(&count) {
         return Err(Problem::parameter("count", "is out of range; write 1 to 100"));
     }
@@ -146,9 +146,9 @@ pub async fn stats(
     asker: Asker,
     headers: HeaderMap,
     Path(id): Path<String>,
-    query: page::QueryResult<Span>,
+    query: pagination::QueryResult<Span>,
 ) -> Answer {
-    let Span { bucket, from, to } = page::read(query)?;
+    let Span { bucket, from, to } = pagination::read(query)?;
     let bucket = bucket.as_deref().unwrap_or("1m");
     let width = duration::parse(bucket).map_err(|why| Problem::parameter("bucket", why))?;
     let to = super::time::of("to", to)?.unwrap_or_else(crate::clock::now);

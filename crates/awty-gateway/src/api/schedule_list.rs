@@ -1,5 +1,5 @@
 use super::auth::Asker;
-use super::page::{self, Page};
+use super::pagination::{self, Page};
 use super::problem::Problem;
 use super::rules::{Answer, parse_uri, read, there};
 use super::show;
@@ -41,9 +41,9 @@ pub async fn list(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
-    query: page::QueryResult<ScheduleQuery>,
+    query: pagination::QueryResult<ScheduleQuery>,
 ) -> Answer {
-    let asked = page::read(query)?;
+    let asked = pagination::read(query)?;
     if let Some(uri) = &asked.uri {
         let id = id_of(&api, &asker, uri).await?;
         return Ok(show::answer(&there(read(&api, &asker, &id).await?)?, StatusCode::OK, &headers));

@@ -1,10 +1,10 @@
 use super::auth::Asker;
 use super::body::{Body, object};
 use super::change::{Change, change};
-use super::list::{ScheduleQuery, id_of};
-use super::page;
+use super::pagination;
 use super::problem::{Fault, Problem};
 use super::rules::{Answer, Write, read, there, write};
+use super::schedule_list::{ScheduleQuery, id_of};
 use super::shape;
 use super::show;
 use super::state::Api;
@@ -21,8 +21,8 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     write(&api, &asker, &headers, object(&headers, body)?, None, Write::Create).await
 }
 
-fn uri(query: page::QueryResult<ScheduleQuery>) -> Result<String, Problem> {
-    page::read(query)?.uri.ok_or_else(|| {
+fn uri(query: pagination::QueryResult<ScheduleQuery>) -> Result<String, Problem> {
+    pagination::read(query)?.uri.ok_or_else(|| {
         let reason = "is missing; write /v1/schedules?uri=<encoded>".to_owned();
         Problem::fields("malformed-uri", &[Fault { pointer: "/uri".to_owned(), reason }])
     })
@@ -35,7 +35,7 @@ pub async fn put(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
-    query: page::QueryResult<ScheduleQuery>,
+    query: pagination::QueryResult<ScheduleQuery>,
     body: Body,
 ) -> Answer {
     let uri = uri(query)?;
@@ -75,7 +75,7 @@ pub async fn delete_by_uri(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
-    query: page::QueryResult<ScheduleQuery>,
+    query: pagination::QueryResult<ScheduleQuery>,
 ) -> Answer {
     let id = id_of(&api, &asker, &uri(query)?).await?;
     delete(State(api), asker, headers, Path(id)).await

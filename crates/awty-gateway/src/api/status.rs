@@ -1,5 +1,5 @@
 use super::auth::Asker;
-use super::page::{self, Page};
+use super::pagination::{self, Page};
 use super::problem::Problem;
 use super::rules::Answer;
 use super::shape;
@@ -37,9 +37,9 @@ pub async fn slots(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
-    query: page::QueryResult<SlotQuery>,
+    query: pagination::QueryResult<SlotQuery>,
 ) -> Answer {
-    let SlotQuery { from, to, limit, after } = page::read(query)?;
+    let SlotQuery { from, to, limit, after } = pagination::read(query)?;
     let page = Page::of(limit, after.as_deref(), 2)?;
     let now = crate::clock::now();
     let first = super::time::of("from", from)?.unwrap_or(DateTime::<Utc>::UNIX_EPOCH);

@@ -4,7 +4,7 @@ use super::auth::Asker;
 use super::body::{Body, object};
 use super::fields::{Fields, interval};
 use super::operate::PageQuery;
-use super::page;
+use super::pagination;
 use super::problem::Problem;
 use super::rules::Answer;
 use super::shape;
@@ -26,10 +26,10 @@ pub async fn list(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
-    query: page::QueryResult<PageQuery>,
+    query: pagination::QueryResult<PageQuery>,
 ) -> Answer {
     asker.may("admin")?;
-    let page = page::read(query)?.page(1)?;
+    let page = pagination::read(query)?.page(1)?;
     let request = api.begin(&asker).await?;
     let rows = db::list(&request, page.number_after(0)?, page.rows()).await?;
     request.commit().await?;
