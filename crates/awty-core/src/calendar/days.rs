@@ -4,7 +4,7 @@
 use super::{Calendar, Clocks};
 use crate::repeat::Zone;
 use crate::repeat::civil::DAY;
-use crate::repeat::zone::{REACH, first_shown, span_at};
+use crate::repeat::local_time::{REACH, first_shown, span_at};
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug)]

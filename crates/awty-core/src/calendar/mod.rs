@@ -20,7 +20,7 @@ pub use offsets::hash;
 use crate::Time;
 use crate::repeat::Zone;
 use crate::repeat::civil::{DAY, micros, moment};
-use crate::repeat::zone::span_at;
+use crate::repeat::local_time::span_at;
 use chrono::TimeDelta;
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 use super::REACH;
 use crate::repeat::Zone;
-use crate::repeat::zone::span_at;
+use crate::repeat::local_time::span_at;
 use crate::{Time, later};
 use sha2::{Digest, Sha256};
 

@@ -5,9 +5,9 @@
 //! check is over.
 
 use super::Repetition;
+use super::local_time::Zone;
 use super::occurrence::{Occurrence, Passed};
 use super::plan::{earlier, just_before};
-use super::zone::Zone;
 use crate::Time;
 use chrono::TimeDelta;
 

@@ -1,6 +1,6 @@
 use super::Zone;
 use super::civil::micros;
-use super::zone::Span;
+use super::local_time::Span;
 use crate::Time;
 use std::cell::RefCell;
 

@@ -13,15 +13,15 @@ mod steps;
 pub mod cron;
 pub mod every;
 pub mod jitter;
+pub mod local_time;
 pub mod occurrence;
-pub mod zone;
 
 pub use change::Change;
 pub use changes::{Changes, Remembered};
 pub use cron::Cron;
 pub use error::{RepeatError, check_length, check_max};
 pub use every::Every;
+pub use local_time::{Fixed, Span, Zone};
 pub use occurrence::{Occurrence, Passed};
 pub use plan::{Plan, Rhythm};
 pub use repetition::Repetition;
-pub use zone::{Fixed, Span, Zone};

@@ -5,8 +5,8 @@
 //! has no moment left. The transaction that ends a check also inserts the next one, or removes the repetition.
 
 use super::Repetition;
+use super::local_time::Zone;
 use super::plan::{earlier, just_before};
-use super::zone::Zone;
 use crate::policy::Failed;
 use crate::slot::DAY_SECONDS;
 use crate::{Answer, Check, Limits, Outcome, Time, policy};

@@ -4,8 +4,8 @@
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
+use super::local_time::{Zone, first_shown, shown_until, span_at};
 use super::steps::step;
-use super::zone::{Zone, first_shown, shown_until, span_at};
 use super::{Cron, Every};
 use crate::calendar::{Calendar, REACH};
 use crate::{Time, Width, later};

@@ -5,8 +5,8 @@
 
 use super::Plan;
 use super::jitter::Jitter;
+use super::local_time::Zone;
 use super::plan::{earlier, just_before};
-use super::zone::Zone;
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
 

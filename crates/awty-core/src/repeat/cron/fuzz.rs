@@ -2,8 +2,8 @@
 
 use super::Cron;
 use crate::repeat::civil::SECOND;
+use crate::repeat::local_time::{Span, Zone};
 use crate::repeat::steps::counted;
-use crate::repeat::zone::{Span, Zone};
 use proptest::prelude::*;
 
 /// Texts that repeat `*` and a comma take the most steps.

@@ -16,7 +16,7 @@ mod tests;
 pub use fault::{MOST_SHOWN, Unreadable};
 
 use super::civil::SECOND;
-use super::zone::{Zone, first_shown, shown_until, span_at};
+use super::local_time::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
 use search::SEARCHED;
 

@@ -1,6 +1,6 @@
 use super::Cron;
 use crate::repeat::civil::{micros, moment};
-use crate::repeat::zone::Fixed;
+use crate::repeat::local_time::Fixed;
 use crate::testing::at;
 use chrono::TimeDelta;
 
