@@ -1,6 +1,6 @@
 //! An event counts as failed only if the cluster does not recover in time.
 
-use crate::place::{Place, TTL};
+use crate::place::{ELECTED_WITHIN, Place};
 use crate::random::Random;
 use crate::reaper::pass;
 use awty_testkit::{Signal, poll};
@@ -84,7 +84,7 @@ fn switchover(place: &Place, old: usize) -> Result<(), String> {
 }
 
 fn await_other(place: &Place, old: usize) -> Result<(), String> {
-    poll("another primary", Duration::from_secs(4 * TTL), || match place.leader() {
+    poll("another primary", ELECTED_WITHIN, || match place.leader() {
         Some(leader) if leader != old => Ok(()),
         leader => Err(format!("{leader:?}")),
     })

@@ -9,7 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Seconds until the primary's key in etcd expires. Patroni accepts no shorter time.
-pub const TTL: u64 = 20;
+const TTL: u64 = 20;
+/// Another member becomes the primary within this time.
+pub const ELECTED_WITHIN: Duration = Duration::from_secs(4 * TTL);
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
