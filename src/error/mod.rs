@@ -15,7 +15,6 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
 
 mod calendar;
-mod cancel;
 mod label;
 mod lease;
 pub mod log;
@@ -29,10 +28,10 @@ mod words;
 
 pub use phrase::quote;
 pub use quiet::QuietError;
-pub use travel::TravelError;
+pub use travel::{TravelError, cancelled};
 pub use uri::UriRefused;
 pub use watch::WatchError;
-pub use {calendar::CalendarError, cancel::cancelled, label::Label, lease::LeaseError};
+pub use {calendar::CalendarError, label::Label, lease::LeaseError};
 
 #[derive(Debug)]
 pub enum Error {

@@ -1,5 +1,7 @@
 use super::phrase::{Words, say};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::PgLogLevel;
 
 #[derive(Debug)]
 pub enum TravelError {
@@ -35,4 +37,10 @@ impl TravelError {
             ),
         }
     }
+}
+
+/// Raises the cancellation of the caller's statement, which has ended a trial run.
+pub fn cancelled(message: String) -> ! {
+    ErrorReport::new(Code::ERRCODE_QUERY_CANCELED, message, "awty").report(PgLogLevel::ERROR);
+    unreachable!("an ERROR does not return")
 }
