@@ -7,6 +7,7 @@ pub mod caller;
 pub mod catalog;
 pub mod catch;
 pub mod changes;
+pub mod citus;
 pub mod claim_lock;
 pub mod clock;
 pub mod column;

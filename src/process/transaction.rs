@@ -1,8 +1,11 @@
-//! Invariant: when [`transaction`] returns, no transaction is open, and a failed one has left nothing.
+//! Invariant: when [`transaction`] returns, no transaction is open, and a failed transaction has left nothing. A FATAL
+//! error (termination) does not return.
+//!
+//! The transaction is a block, as after BEGIN. Outside of a block, Citus commits on other nodes after each statement.
 
 use super::session_locks;
 use crate::pg::catch::{Failure, catch};
-use crate::pg::{sqlstate, unbound};
+use crate::pg::{citus, sqlstate, unbound};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::PgTryBuilder;
@@ -19,6 +22,8 @@ pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
         unsafe {
             pg_sys::SetCurrentStatementStartTimestamp();
             pg_sys::StartTransactionCommand();
+            pg_sys::BeginTransactionBlock();
+            pg_sys::CommitTransactionCommand();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         }
         match body() {
@@ -39,13 +44,18 @@ pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
 }
 
 fn commit() -> Result<(), Failure> {
-    // SAFETY: in a transaction; the closure only calls C.
-    unsafe { catch(|| unbound::commit_transaction_command()) }.inspect_err(|_| roll_back())
+    citus::before_commit();
+    // SAFETY: the block that was opened above ends with its transaction. The closure only calls C.
+    unsafe {
+        pg_sys::EndTransactionBlock(false);
+        catch(|| unbound::commit_transaction_command())
+    }
+    .inspect_err(|_| roll_back())
 }
 
 fn roll_back() {
-    // SAFETY: required after an error; does nothing without a transaction.
-    unsafe { pg_sys::AbortCurrentTransaction() };
+    // SAFETY: aborting is required after an error, and does nothing without a transaction.
+    unsafe { pg_sys::AbortOutOfAnyTransaction() };
     session_locks::forget();
 }
 

@@ -1,0 +1,59 @@
+//! Makes a transaction that has used other nodes of a Citus cluster commit in two phases, and not before this node's
+//! commit record is on disk.
+//!
+//! Invariant: if the server does not preload Citus, a call only reads a static.
+
+use crate::pg::claim_lock::flush_at_commit;
+use pgrx::pg_sys;
+use std::ffi::{CStr, CString, c_void};
+use std::path::Path;
+use std::sync::OnceLock;
+
+struct Citus {
+    in_coordinated_transaction: unsafe extern "C" fn() -> bool,
+    use_two_phases: unsafe extern "C" fn(),
+}
+
+static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
+
+/// Must be called in a transaction, right before its commit.
+///
+/// Citus commits a transaction with a single other writing node there first, in one phase. A crash before the local
+/// commit would repeat the run. With two phases, Citus sends COMMIT PREPARED after the local commit record was written,
+/// so this record must also be flushed.
+pub fn before_commit() {
+    let Some(citus) = CITUS.get_or_init(find) else { return };
+    // SAFETY: both functions read or set a variable of Citus, and raise nothing.
+    unsafe {
+        if (citus.in_coordinated_transaction)() {
+            (citus.use_two_phases)();
+            flush_at_commit();
+        }
+    }
+}
+
+fn find() -> Option<Citus> {
+    // SAFETY: PostgreSQL sets the variable before it loads libraries, and does not change it later.
+    let preloaded = unsafe { pg_sys::shared_preload_libraries_string.as_ref().map(|text| CStr::from_ptr(text)) }?;
+    let library = preloaded.to_str().ok()?.split(',').map(|name| name.trim().trim_matches('"'));
+    let library = library.into_iter().find(|name| Path::new(name).file_stem().is_some_and(|stem| stem == "citus"))?;
+    let library = CString::new(library).ok()?;
+    let found = [c"InCoordinatedTransaction", c"Use2PCForCoordinatedTransaction"].map(|name| {
+        // SAFETY: valid C strings. The library is already loaded, and a missing function gives null.
+        unsafe { pg_sys::load_external_function(library.as_ptr(), name.as_ptr(), false, std::ptr::null_mut()) }
+    });
+    if found.iter().any(|function| function.is_null()) {
+        pgrx::warning!(
+            "awty: Citus exports no functions for two-phase commits, so a crash may repeat a run on other nodes"
+        );
+        return None;
+    }
+    let [asks, orders] = found;
+    // SAFETY: Citus declares both functions so in transaction_management.h.
+    Some(unsafe {
+        Citus {
+            in_coordinated_transaction: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> bool>(asks),
+            use_two_phases: std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(orders),
+        }
+    })
+}
