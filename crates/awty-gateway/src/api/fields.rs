@@ -4,7 +4,7 @@ use super::number;
 use super::problem::{Fault, Problem};
 use super::shape::{FieldList, Kind, RETRIES};
 use crate::db::{Argument, Arguments};
-use crate::deliver::header::user_header;
+use crate::deliver::user_header::user_header;
 use crate::duration::{self, Length};
 use awty_core::http::Statuses;
 use serde_json::{Map, Value};

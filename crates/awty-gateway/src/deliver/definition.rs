@@ -107,7 +107,7 @@ impl Definition {
             return Err("retries.max_attempts lies between 1 and 1000".into());
         }
         for name in self.headers.keys() {
-            super::header::user_header(name)?;
+            super::user_header::user_header(name)?;
         }
         let length = self.body.as_ref().map(|json| json.get().len()).or(self.body_text.as_ref().map(String::len));
         match length.map_or_else(|| Ok(self.bytes()?.map_or(0, |bytes| bytes.len())), Ok::<_, String>)? {

@@ -1,9 +1,9 @@
 //! Invariant: only the gateway sets the headers by which receivers detect duplicates and forgeries.
 
 use super::definition::{Definition, hyper_method};
-use super::header::user_header;
 use super::sign::{signature, signing_key};
 use super::unmade::Unmade;
+use super::user_header::user_header;
 use crate::duration::Length;
 use crate::net::report::Call;
 use awty_core::http::Method;
