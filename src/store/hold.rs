@@ -5,7 +5,6 @@
 //! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing.
 
 use super::typed::{row, statement};
-use super::{arg, time};
 use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
@@ -17,16 +16,16 @@ pub struct Held {
 
 row!(Held { at, until });
 
-statement!(
-    put_one,
-    [INT8OID, OIDOID, TIMESTAMPTZOID, TEXTOID, BOOLOID, TIMESTAMPTZOID],
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id) VALUES ($1, $2, $3, $4, $6, (
+statement! {
+    /// If the check already has a hold, `held_at` of that hold stays.
+    pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>) = query,
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id) VALUES ($1, $3, $4, $5, $6, (
           SELECT r.id FROM awty.future_job AS f JOIN awty_internal.repetition AS r
               ON r.entity_name = f.entity_name AND r.entity_key = f.entity_key AND r.job = f.job
-          WHERE $5 AND f.id = $1))
+          WHERE $2 AND f.id = $1))
       ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, note = excluded.note, held_until = excluded.held_until,
           repetition_id = excluded.repetition_id"
-);
+}
 
 statement! {
     pub fn remove(id: i64) -> Option<Held> = query,
@@ -70,9 +69,8 @@ statement! {
       ON CONFLICT (check_id) DO NOTHING"
 }
 
-statement!(
-    carry_all,
-    [INT8ARRAYOID, INT8ARRAYOID],
+statement! {
+    fn carry_all(repetitions: Vec<i64>, checks: Vec<i64>) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until)
       SELECT f.id, h.held_by, h.held_at, h.note, h.held_until
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (repetition_id, check_id)
@@ -80,7 +78,7 @@ statement!(
       JOIN awty_internal.repetition AS r ON r.id = n.repetition_id
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
       ON CONFLICT (check_id) DO NOTHING"
-);
+}
 
 statement! {
     pub fn late(after: i64, limit: i64) -> Vec<i64> = query,
@@ -122,27 +120,21 @@ pub fn is_silenced(id: i64) -> bool {
     !silenced(&[id]).is_empty()
 }
 
-statement!(
-    delete_silent,
-    [INT8ARRAYOID],
+statement! {
+    fn delete_silent(ids: &[i64]) = query,
     c"WITH ended AS (DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) AND h.silent RETURNING h.check_id)
       UPDATE awty.future_job AS f SET held = false FROM ended WHERE f.id = ended.check_id"
-);
+}
 
 pub fn unsilence(ids: &[i64]) {
     if !ids.is_empty() {
-        delete_silent().execute(&[arg(ids.to_vec())]);
+        delete_silent(ids);
     }
-}
-
-/// If the check already has a hold, `held_at` of that hold stays.
-pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>) {
-    put_one().execute(&[arg(id), arg(by), time(now), note.map(Text::datum), arg(runs), until.and_then(time)]);
 }
 
 pub fn carry(ended: &[(i64, i64)]) {
     let (repetitions, checks): (Vec<i64>, Vec<i64>) = ended.iter().copied().unzip();
-    carry_all().execute(&[arg(repetitions), arg(checks)]);
+    carry_all(repetitions, checks);
 }
 
 statement! {

@@ -49,37 +49,35 @@ impl Job {
     }
 }
 
-statement!(
-    select_one,
-    [TEXTOID],
+statement! {
+    fn select_one(name: &Text) -> Option<Result<Job, String>> = query_latest(read_one),
     c"SELECT job, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
              notify, repeats, heartbeat, delivery, keep_attempts
       FROM awty.job WHERE job = $1"
-);
+}
 
-statement!(
-    lock_one,
-    [TEXTOID],
+statement! {
+    fn lock_one(name: &Text) -> Option<Result<Job, String>> = query(read_one),
     c"SELECT job, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
              notify, repeats, heartbeat, delivery, keep_attempts
       FROM awty.job WHERE job = $1 FOR UPDATE"
-);
+}
 
 statement! {
     pub fn count(role: pg_sys::Oid, limit: i64) -> i64 = query_latest(number),
     c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty.job AS j WHERE j.role = $1 LIMIT $2) AS counted"
 }
 
-statement!(
-    select_of_role,
-    [OIDOID],
+statement! {
+    pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>>
+        = query(|rows| (0..rows.len()).map(|row| read(rows, row)).collect()),
     c"SELECT job, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
              notify, repeats, heartbeat, delivery, keep_attempts
       FROM awty.job WHERE role = $1 AND function_name IS NOT NULL ORDER BY job"
-);
+}
 
 statement!(
     insert_one,
@@ -144,6 +142,10 @@ statement! {
 
 statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE job = $1 AND NOT repeats");
 
+fn read_one(rows: &Rows) -> Option<Result<Job, String>> {
+    (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
+}
+
 fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
     let name: Text = rows.get(row, 1).unwrap_or_else(|| Text::from(""));
     let options = read_options(rows, row).map_err(|message| (name.clone(), message))?;
@@ -203,9 +205,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
             job
         }));
     }
-    let found = select_one().query_latest(&[Some(name.datum())], |rows| {
-        (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
-    });
+    let found = select_one(name);
     if let Some(Ok(job)) = &found
         // SAFETY: a getter.
         && !unsafe { pg_sys::IsInParallelMode() }
@@ -217,19 +217,11 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
 
 /// Waits up to `PATIENCE` for another transaction's change.
 pub fn lock(name: &Text) -> Option<Result<Job, String>> {
-    waiting_for(name, || {
-        lock_one().query(&[Some(name.datum())], |rows| {
-            (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
-        })
-    })
+    waiting_for(name, || lock_one(name))
 }
 
 fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| Error::JobBusy { job: name.to_string() }, run)
-}
-
-pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
-    select_of_role().query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())
 }
 
 pub fn insert(job: &Job, now: Time) -> bool {

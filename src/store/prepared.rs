@@ -1,18 +1,14 @@
 use super::typed::statement;
 use crate::settings;
 
-statement!(
-    count_young,
-    [],
+statement! {
+    fn is_any_recent() -> bool = query,
     c"SELECT 1 FROM pg_catalog.pg_prepared_xacts AS p
       WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
-);
+}
 
 /// A transaction that was prepared within the last minute may have announced checks, which appear only with COMMIT
 /// PREPARED. Later, an audit finds them.
 pub fn any_young() -> bool {
-    if settings::max_prepared_transactions() == 0 {
-        return false;
-    }
-    count_young().query(&[], |rows| rows.len()) > 0
+    settings::max_prepared_transactions() > 0 && is_any_recent()
 }

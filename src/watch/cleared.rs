@@ -23,7 +23,7 @@ pub fn clear(watched: &Watched, keys: &[Text], by: ScheduledBy) {
         cleared_alert::clear(name, keys, by.at);
         return;
     }
-    let checks = cleared_alert::clear_and_schedule(name, keys, &Text::from(CLEARED), by);
+    let checks = cleared_alert::clear_and_schedule(name, keys, by.at, &Text::from(CLEARED), by.role);
     if checks > 0 {
         wakeup::count_written(checks);
         wakeup::at_commit(watched.job.runner(), clock::to_timestamp(by.at));

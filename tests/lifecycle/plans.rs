@@ -18,7 +18,7 @@ const SORTED: &[(&str, &str)] = &[
     ("travel::first", "one row of each job of a role"),
     ("repetition::lock_users", "the pending checks of a calendar, as other callers lock them"),
     ("rule_check::lock_all", "by the order of the keys that it is given"),
-    ("job::select_of_role", "the jobs of a role, at most ten thousand"),
+    ("job::of_role", "the jobs of a role, at most ten thousand"),
     ("lease::insert_all", "what is handed out, at most a thousand"),
     ("target::walk", "the targets that were walked to, in that order"),
 ];

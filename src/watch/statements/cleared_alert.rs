@@ -1,29 +1,27 @@
 //! SQL statements that clear alerts, and that read or delete cleared alerts.
 
-use super::rule_check::ScheduledBy;
 use crate::pg::text::Text;
 use crate::store::statement::Kept;
 use crate::store::typed::statement;
-use crate::store::{arg, time};
 use awty_core::Time;
 use pgrx::pg_sys;
 
-statement!(
-    clear_keys,
-    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID],
+statement! {
+    pub fn clear(rule: &Text, keys: &[Text], now: Time) = query,
     c"UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL
       WHERE a.cleared_at IS NULL AND a.id = ANY (ARRAY(
           SELECT f.id FROM pg_catalog.unnest($2) AS k (key)
           CROSS JOIN LATERAL (
               SELECT o.id FROM awty.alert AS o WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
           ) AS f))"
-);
+}
 
 // `told_at` is NULL if a hold was released after the alert was told at level 1 or above. A reminder is told before
 // `raised_at`.
-statement!(
-    clear_and_call,
-    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID, TEXTOID, OIDOID],
+statement! {
+    /// Clears the open alerts of these rows. For each alert that was told at level 1 or above, writes a check of this
+    /// entity name with the alert's number as its key. Returns the number of these checks.
+    pub fn clear_and_schedule(rule: &Text, keys: &[Text], now: Time, entity_name: &Text, role: pg_sys::Oid) -> u64 = query,
     c"WITH cleared AS (
           UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL
           WHERE a.cleared_at IS NULL AND a.id = ANY (ARRAY(
@@ -34,19 +32,19 @@ statement!(
           RETURNING a.id, a.level > 0 AND a.told > 0 AND (a.told_at >= a.raised_at) IS NOT FALSE AS is_told)
       INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
       SELECT $1, $4, c.id::pg_catalog.text, $3, $3, $5, $3 FROM cleared AS c WHERE c.is_told"
-);
+}
 
 statement! {
     pub fn clear_all(rule: &Text, now: Time) = query,
     c"UPDATE awty.alert SET cleared_at = $2, held_by = NULL, held_until = NULL, note = NULL WHERE rule = $1 AND cleared_at IS NULL"
 }
 
-// The numbers may belong to alerts of another role's rule, because a role may schedule checks with any key.
-statement!(
-    select_rows,
-    [TEXTOID, INT8ARRAYOID],
+// A role may schedule a check with the number of any alert, also of another role's.
+statement! {
+    /// Returns the rule's cleared alerts with these numbers, as rows of `awty.alert`.
+    pub fn rows(rule: &Text, ids: &[i64]) -> Vec<pg_sys::Datum> = query(|rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0))),
     c"SELECT a FROM awty.alert AS a WHERE a.id = ANY ($2) AND a.rule = $1 AND a.cleared_at IS NOT NULL"
-);
+}
 
 statement! {
     /// Deletes cleared alerts, except those whose `call_cleared` is pending.
@@ -57,24 +55,4 @@ statement! {
               AND NOT EXISTS (SELECT FROM awty.future_job AS f
                               WHERE f.entity_name = $3 AND f.entity_key = a.id::pg_catalog.text AND f.job = a.rule OFFSET 0)
           ORDER BY a.cleared_at LIMIT $2))"
-}
-
-pub fn clear(rule: &Text, keys: &[Text], now: Time) {
-    clear_keys().execute(&[Some(rule.datum()), arg(keys.to_vec()), time(now)]);
-}
-
-/// An alert that was told at level 1 or above gets a check of this entity name, whose key is the alert's number.
-pub fn clear_and_schedule(rule: &Text, keys: &[Text], entity_name: &Text, by: ScheduledBy) -> u64 {
-    clear_and_call().execute(&[
-        Some(rule.datum()),
-        arg(keys.to_vec()),
-        time(by.at),
-        Some(entity_name.datum()),
-        arg(by.role),
-    ])
-}
-
-pub fn rows(rule: &Text, ids: &[i64]) -> Vec<pg_sys::Datum> {
-    select_rows()
-        .query(&[Some(rule.datum()), arg(ids.to_vec())], |rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0)))
 }

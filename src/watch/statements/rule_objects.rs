@@ -16,7 +16,7 @@ use crate::pg::table::{Described, Kind, quoted};
 use crate::pg::table_lock;
 use crate::pg::text::Text;
 use crate::store::statement::Rows;
-use crate::store::typed::statement;
+use crate::store::typed::{is_true, statement};
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
@@ -49,16 +49,14 @@ fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{rule}\"")
 }
 
-statement!(
-    has_comment,
-    [OIDOID, TEXTOID],
+statement! {
+    fn has_comment(function: pg_sys::Oid, comment: Text) -> bool = query(is_true),
     c"SELECT EXISTS (SELECT FROM pg_catalog.pg_description AS d
                      WHERE d.classoid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objoid = $1 AND d.objsubid = 0 AND d.description = $2)"
-);
+}
 
 fn is_awtys(rule: &Text, function: &Procedure) -> bool {
-    let args = [crate::store::arg(function.oid), Some(Text::from(comment(rule).as_str()).datum())];
-    has_comment().query(&args, |rows| rows.first(1)).unwrap_or(false)
+    has_comment(function.oid, Text::from(comment(rule).as_str()))
 }
 
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
@@ -121,18 +119,16 @@ fn body(expression: &str, columns: &[Column]) -> String {
     format!("(SELECT {expression} FROM (SELECT {}) AS t)", read.join(", "))
 }
 
-statement!(
-    has_dependency,
-    [OIDOID, OIDOID],
+statement! {
+    fn has_dependency(function: pg_sys::Oid, table: pg_sys::Oid) -> bool = query(is_true),
     c"SELECT EXISTS (SELECT FROM pg_catalog.pg_depend AS d
                      WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = $1
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
-);
+}
 
 /// The dependency must be created again after a restore, because a dump does not include it.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
-    let recorded = [crate::store::arg(function.oid), crate::store::arg(table.oid)];
-    if has_dependency().query(&recorded, |rows| rows.first(1)).unwrap_or(false) {
+    if has_dependency(function.oid, table.oid) {
         return;
     }
     let address = |class, object| pg_sys::ObjectAddress { classId: class, objectId: object, objectSubId: 0 };
