@@ -4,8 +4,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
+mod kills;
+mod load;
+mod nodes;
 mod place;
 mod runs;
+mod speed;
+mod wings;
 
 use place::Place;
 use std::process::ExitCode;
@@ -13,7 +18,19 @@ use std::time::Instant;
 
 type Part = fn(&mut Place) -> String;
 
-const PARTS: &[(&str, Part)] = &[("failed", runs::failed), ("prepared", runs::prepared), ("flushed", runs::flushed)];
+const PARTS: &[(&str, Part)] = &[
+    ("failed", runs::failed),
+    ("prepared", runs::prepared),
+    ("flushed", runs::flushed),
+    ("watches", wings::watches),
+    ("repeats", wings::repeats),
+    ("workers", wings::workers),
+    ("kills", kills::kills),
+    ("moves", nodes::moves),
+    ("standby", nodes::standby),
+    ("joins", nodes::joins),
+    ("speed", speed::speed),
+];
 
 fn main() -> ExitCode {
     let chosen: Vec<String> = std::env::args().skip(1).collect();

@@ -33,7 +33,7 @@ const SHOP: &[&str] = &[
     "SELECT create_distributed_table('shop.orders', 'id'), create_distributed_table('shop.outbox', 'order_id')",
     "CREATE FUNCTION shop.placed() RETURNS trigger LANGUAGE plpgsql AS $$
      BEGIN PERFORM awty.schedule('orders', NEW.id, NEW.job, after => NEW.after); RETURN NULL; END $$",
-    "CREATE TRIGGER placed AFTER INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.placed()",
+    "CREATE TRIGGER placed AFTER INSERT OR UPDATE ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.placed()",
     "CREATE FUNCTION shop.tell(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
      BEGIN INSERT INTO shop.outbox VALUES (-j.entity_key::bigint, j.job); RETURN NULL; END $$",
     "CREATE FUNCTION shop.fail(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -60,7 +60,10 @@ pub struct Place {
 }
 
 fn server() -> Cluster {
-    let server = Cluster::builder().conf(SETTINGS).start();
+    let mut server = Cluster::builder().conf(SETTINGS).create();
+    // Citus also connects to its own server.
+    server.configure(&format!("citus.local_hostname = '{}'", address(&server)));
+    server.start();
     server.execute("postgres", &["CREATE EXTENSION citus"]);
     server
 }
@@ -138,7 +141,8 @@ impl Place {
             let mut client = self.coordinator.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
             let rows = client.query("SELECT success, result FROM run_command_on_all_nodes($1)", &[&sql]);
             let rows = rows.map_err(|error| error.to_string())?;
-            let left: Vec<String> = rows.iter().map(|row| row.get::<_, String>(1)).collect();
+            let left = rows.iter().map(|row| row.get::<_, Option<String>>(1).unwrap_or_default());
+            let left: Vec<String> = left.collect();
             if left.iter().all(|left| left == "0") { Ok(()) } else { Err(left.join(", ")) }
         });
     }

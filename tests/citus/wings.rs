@@ -1,0 +1,98 @@
+//! Tests watches, repetitions and external workers on a cluster, as docs/citus.md shows them.
+
+use crate::place::Place;
+
+const GOODS: &[&str] = &[
+    "CREATE TABLE shop.goods (id bigint PRIMARY KEY, placed_at timestamptz NOT NULL DEFAULT now(), shipped boolean NOT NULL DEFAULT false)",
+    "SET citus.shard_count = 8",
+    "SELECT create_distributed_table('shop.goods', 'id')",
+];
+
+/// Each shard is a table of its node. Without the setting, Citus refuses the CREATE statements of a watch on a node.
+const WATCH: &str = "
+SELECT shardid, success, result FROM run_command_on_shards('shop.goods', $cmd$
+    WITH here AS MATERIALIZED (SELECT set_config('citus.enable_ddl_propagation', 'off', true) AS off)
+    SELECT awty.watch('%s', since => 'placed_at', until => 'shipped', within => '1 second', replace => true) FROM here WHERE off IS NOT NULL
+$cmd$)";
+
+const LATE: &str = "
+SELECT count(*), count(DISTINCT entity_key) FROM run_command_on_all_nodes($$SELECT coalesce(json_agg(l), '[]') FROM awty.late AS l$$)
+CROSS JOIN LATERAL json_populate_recordset(NULL::awty.late, result::json)";
+
+pub fn watches(place: &mut Place) -> String {
+    let mut shop = place.shop();
+    for statement in GOODS {
+        shop.batch_execute(statement).unwrap();
+    }
+    for row in shop.query(WATCH, &[]).unwrap() {
+        assert!(row.get::<_, bool>(1), "{}", row.get::<_, String>(2));
+    }
+    shop.batch_execute("INSERT INTO shop.goods SELECT n FROM generate_series(1, 100) AS n").unwrap();
+    let mut await_late = |late: i64| {
+        place.coordinator.await_that("the alerts", awty_testkit::PATIENCE, || {
+            let row = shop.query_one(LATE, &[]).unwrap();
+            let seen = (row.get::<_, i64>(0), row.get::<_, i64>(1));
+            if seen == (late, late) { Ok(()) } else { Err(format!("{seen:?}")) }
+        });
+    };
+    await_late(100);
+    place.shop().batch_execute("UPDATE shop.goods SET shipped = true WHERE id <= 60").unwrap();
+    await_late(40);
+    let findings: String =
+        place.nodes[0].value("postgres", "SELECT coalesce(string_agg(finding, '; '), '') FROM awty.doctor()");
+    assert_eq!(findings, "");
+    place.admin("DROP TABLE shop.goods");
+    "one statement watched all shards: 100 alerts in one query, 60 cleared by updates".into()
+}
+
+pub fn repeats(place: &mut Place) -> String {
+    let mut shop = place.shop();
+    for statement in [
+        "CREATE TABLE shop.beat (slot timestamptz NOT NULL)",
+        "SELECT create_distributed_table('shop.beat', 'slot')",
+        "CREATE FUNCTION shop.beat(j awty.future_job) RETURNS void LANGUAGE plpgsql AS $$
+         BEGIN INSERT INTO shop.beat VALUES (j.next_check_at); END $$",
+        "SELECT awty.register('beat', 'shop.beat')",
+        "SELECT awty.repeat('beat', every => '1 s')",
+    ] {
+        shop.batch_execute(statement).unwrap();
+    }
+    place.coordinator.await_sql("postgres", "five beats", "SELECT count(*) >= 5 FROM shop.beat");
+    shop.batch_execute("SELECT awty.unregister('beat')").unwrap();
+    let twice: i64 = place.value("SELECT count(*) - count(DISTINCT slot) FROM shop.beat");
+    assert_eq!(twice, 0, "a slot ran twice");
+    let runs = place.sum("SELECT count(*) FROM awty.future_job_history WHERE job = 'beat' AND outcome = 'done'");
+    let beats: i64 = place.value("SELECT count(*) FROM shop.beat");
+    assert!(beats == runs, "{beats} beats of {runs} runs");
+    place.admin("DROP TABLE shop.beat");
+    format!("a repetition of the coordinator: {beats} slots, each once, with effects on the nodes")
+}
+
+pub fn workers(place: &mut Place) -> String {
+    place.on_all_as_shop("SELECT awty.register('mail', replace => true)");
+    place.shop().batch_execute("INSERT INTO shop.orders SELECT n, 'mail' FROM generate_series(1, 40) AS n").unwrap();
+    let claim = "
+        SELECT n.nodename::text, c.lease, c.entity_key
+        FROM run_command_on_all_nodes($$SELECT coalesce(json_agg(c), '[]') FROM awty.claim('{mail}', 'worker-1', max => 7) AS c$$) AS r
+        JOIN pg_dist_node AS n USING (nodeid)
+        CROSS JOIN LATERAL json_populate_recordset(NULL::awty.leased, r.result::json) AS c";
+    let mut claimed = 0;
+    while claimed < 40 {
+        let rows = place.coordinator.await_that("leases", awty_testkit::PATIENCE, || {
+            let rows = place.shop().query(claim, &[]).map_err(|error| error.to_string())?;
+            if rows.is_empty() { Err("none".into()) } else { Ok(rows) }
+        });
+        for row in rows {
+            let (node, lease, key): (String, i64, String) = (row.get(0), row.get(1), row.get(2));
+            let index = (0..place.nodes.len()).find(|index| place.address(*index) == node).unwrap();
+            let mut client = place.nodes[index].client("postgres", "shop");
+            let effect = format!(
+                "BEGIN; INSERT INTO shop.outbox VALUES (-{key}, 'mail'); SELECT awty.complete({lease}); COMMIT"
+            );
+            client.batch_execute(&effect).unwrap();
+            claimed += 1;
+        }
+    }
+    place.await_all_ended();
+    format!("one external worker claimed from all nodes in one query and answered {claimed} leases on their nodes")
+}
