@@ -25,7 +25,7 @@ pub struct HistoryQuery {
     after: Option<String>,
 }
 
-/// Calls that ended otherwise than well, newest first. Of one URI, with its schedule, deleted or not.
+/// Calls that ended with a problem, newest first. `uri` selects the calls of one URI and adds its schedule, deleted or not.
 #[utoipa::path(get, path = "/v1/history", tag = "history", params(HistoryQuery),
     responses((status = 200, body = shape::History), (status = "default", body = shape::Problem)))]
 pub async fn list(

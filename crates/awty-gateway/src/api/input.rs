@@ -12,7 +12,7 @@ const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 pub struct Periods {
     pub min: Length,
     pub max: Length,
-    /// Whether `min` is the database's `awty.slot`, because the gateway has no setting `min_period`.
+    /// True if the gateway has no setting `min_period`. `min` is then the database's `awty.slot`.
     pub is_slot: bool,
 }
 

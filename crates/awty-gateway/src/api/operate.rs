@@ -173,7 +173,7 @@ fn point(row: &Value) -> Value {
         "dropped": row["dropped"], "caught_up": row["caught_up"], "implausible": row["implausible"], "left_out": row["left_out"], "lateness": lengths("lateness"), "duration": lengths("duration")})
 }
 
-/// The key of the signatures, for roles that may schedule.
+/// The key that signs the calls of this schedule. Only roles that may schedule can read it.
 #[utoipa::path(get, path = "/v1/schedules/{id}/secret", tag = "schedules", params(("id" = String, Path)),
     responses((status = 200, body = shape::Secret), (status = "default", body = shape::Problem)))]
 pub async fn secret(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {

@@ -20,8 +20,8 @@ const SLOW: usize = 1;
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// Limit in KiB for the large request bodies of one role. The answers that the role's clients have not read yet and
-/// the forms of the page each have another limit of the same size.
+/// KiB that all large request bodies of one role may use at a time. The role's unread answers have a second limit of
+/// this size. The forms of the page have a third limit of this size.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -76,8 +76,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The caller must call this when the request gets its connection, because the wait for it must not count as a slow
-    /// read.
+    /// Starts the clock of a read. The caller must call this function when the request has got its database connection,
+    /// because the wait for a connection must not make a read slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -130,7 +130,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// A form of the page waits for the body of a request of the API, so the two have separate limits.
+    /// A form of the page keeps its memory while the page makes a request to the API. This request needs memory for its
+    /// own body, so a common limit could make both wait for each other.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

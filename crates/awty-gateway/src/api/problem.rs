@@ -150,7 +150,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Explains a problem as a page.
+/// Explains a kind of problem in words, as an HTML page.
 #[utoipa::path(get, path = "/problems/{name}", tag = "problems", security(()),
     params(("name" = String, Path, description = "The end of a problem's type")),
     responses((status = 200, description = "A page in words", content_type = "text/html", body = String), (status = 404, body = super::shape::Problem)))]

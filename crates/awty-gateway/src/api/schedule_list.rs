@@ -16,7 +16,7 @@ const STATES: [&str; 5] = ["active", "paused", "held", "blocked", "ended"];
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ScheduleQuery {
-    /// One schedule, by its URI; nothing else can be asked beside it.
+    /// The schedule of this URI. If a request has this parameter, all other parameters have no effect.
     pub(super) uri: Option<String>,
     /// Only schedules in this state: active, paused, held, blocked or ended. Deleted schedules are listed as ended, and only with this filter.
     state: Option<String>,
@@ -26,7 +26,7 @@ pub struct ScheduleQuery {
     label: Option<String>,
     /// Only schedules whose URI, description or label contains this text, in upper or lower case.
     q: Option<String>,
-    /// Only schedules whose last call failed, or did not fail.
+    /// true: only schedules whose last call failed. false: only schedules whose last call did not fail.
     failing: Option<bool>,
     /// Number of items, 1 to 500; by default 50.
     limit: Option<i64>,

@@ -28,7 +28,7 @@ fn uri(query: pagination::QueryResult<ScheduleQuery>) -> Result<String, Problem>
     })
 }
 
-/// Creates or replaces the schedule of a URI.
+/// Creates or replaces the schedule that calls this URI.
 #[utoipa::path(put, path = "/v1/schedules", tag = "schedules", params(("uri" = String, Query)), request_body = shape::ScheduleWanted,
     responses((status = 200, body = shape::Schedule), (status = 201, body = shape::Schedule), (status = "default", body = shape::Problem)))]
 pub async fn put(

@@ -93,7 +93,7 @@ fn there(row: Option<Row>) -> Result<Row, Problem> {
     row.ok_or_else(|| Problem::new("not-found", "Nothing was sent with that key, or its record was removed."))
 }
 
-/// Returns the state of a send.
+/// Returns the state of a send, which is a single call with a key.
 #[utoipa::path(get, path = "/v1/sends/{key}", tag = "sends", params(("key" = String, Path)),
     responses((status = 200, body = shape::Send), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(key): Path<String>) -> Answer {

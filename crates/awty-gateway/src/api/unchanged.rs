@@ -1,4 +1,5 @@
-//! Restores the stored value of a field that a client sends back as GET has shown it.
+//! If a client sends back a field exactly as GET showed the field, the field keeps its stored value. For example,
+//! GET hides secrets, and shows a month as 30 days.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;

@@ -1,7 +1,7 @@
-//! Shapes of requests and answers for `/v1/openapi.json`.
+//! Shapes of requests and answers.
 //!
-//! Each list of fields has four uses: the document, the reading of requests (`fields`), the arguments of the SQL
-//! function, and the writing of answers (`show`).
+//! Each list of fields is used four times: for `/v1/openapi.json`, to read requests (`fields`), for the arguments of
+//! the SQL function, and to write answers (`show`).
 #![allow(dead_code)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod other;
@@ -44,7 +44,8 @@ use serde_json::{Map, Value};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// PUT ignores them, so that it takes what GET returns.
+/// Returns the fields that only answers have. PUT ignores these fields, so that a client can send back what GET
+/// returned.
 pub fn only_answers<T: PartialSchema>() -> Vec<String> {
     fn own(schema: &RefOr<Schema>) -> Vec<String> {
         match schema {
@@ -72,7 +73,8 @@ fields! {
 fields! {
     /// A call and its time. The time is exactly one of every, cron, at and after.
     ScheduleWanted, SCHEDULE:
-    /// URI of the endpoint; left out if the address of the request contains it.
+    /// URI of the endpoint. The request body leaves this field out if the address of the request already contains the
+    /// URI.
     uri: Option<String> = Text,
     every: Option<Length> = Length,
     cron: Option<String> = Text,
@@ -82,8 +84,8 @@ fields! {
     after: Option<Length> = Length,
     starts: Option<DateTime<Utc>> = Time,
     ends: Option<DateTime<Utc>> = Time,
-    /// Upper bound of the delay of each call. null means the default: of `every`, the period, at most 1 min; otherwise no
-    /// delay. `0s` switches the delay off.
+    /// Upper bound of the delay of each call. null means the default. With `every`, the default is the period, but at
+    /// most 1 min. Other schedules have no delay by default. `0s` switches the delay off.
     jitter: Option<Length> = LengthOrZero,
     catch_up: Option<Length> = LengthOrZero,
     /// POST, GET, HEAD, PUT, PATCH or DELETE.
@@ -96,7 +98,7 @@ fields! {
     connect_timeout: Option<Length> = Length,
     retries: Option<Retries> = Retries,
     max_lateness: Option<Length> = Length,
-    /// Statuses, such as 200-299,404.
+    /// HTTP statuses that count as success, such as 200-299,404.
     success: Option<String> = Statuses,
     sign: Option<bool> = Switch,
     keep_response: Option<bool> = Switch,
@@ -105,7 +107,7 @@ fields! {
     paused: Option<bool> = Switch,
 }
 
-/// Short form of a call.
+/// Summary of the last call.
 #[derive(ToSchema)]
 pub struct Last {
     slot: DateTime<Utc>,
@@ -118,7 +120,7 @@ pub struct Last {
     lateness: Option<Length>,
 }
 
-/// Calls of the last 24 hours, in whole hours, and of the current hour.
+/// Number of calls in the last 24 hours, by result.
 #[derive(ToSchema)]
 pub struct Counts {
     ok: i64,
@@ -146,7 +148,7 @@ pub struct Schedule {
     deleted_at: Option<DateTime<Utc>>,
 }
 
-/// A page of schedules, or one schedule of a URI.
+/// A page of schedules. A request with `uri` gets only the schedule of this URI.
 #[derive(ToSchema)]
 pub struct Schedules {
     items: Vec<Schedule>,

@@ -34,7 +34,7 @@ pub struct About {
 
 #[derive(ToSchema)]
 pub struct History {
-    /// The schedule, if the query has a URI.
+    /// The schedule that calls the URI in the query. Left out if the query has no URI.
     schedule: Option<About>,
     items: Vec<Past>,
 }
@@ -122,7 +122,7 @@ pub struct LimitsWanted {
     concurrency: Option<i32>,
     /// Calls per second.
     rate: Option<f64>,
-    /// Calls that may begin at once within the rate.
+    /// Number of calls that may begin at once before `rate` delays further calls.
     burst: Option<i32>,
 }
 
@@ -130,10 +130,10 @@ pub struct LimitsWanted {
 pub struct Target {
     #[serde(flatten)]
     limits: LimitsWanted,
-    /// The origin; none for the limits of all origins.
+    /// The origin that has these limits. Left out for the limits of all origins without limits of their own.
     origin: Option<String>,
     in_flight: i64,
-    /// ready, full, half_open, open or blocked.
+    /// State of the target: ready, full, half_open, open or blocked.
     state: String,
     /// A time, or infinity.
     blocked_until: Option<String>,
@@ -147,7 +147,8 @@ pub struct Targets {
 
 #[derive(ToSchema)]
 pub struct Block {
-    /// A time or a length; by default until further notice.
+    /// Time at which the block of the origin ends, or length of the block. By default, the block lasts until further
+    /// notice.
     blocked_until: Option<String>,
     note: Option<String>,
 }
@@ -186,7 +187,7 @@ pub struct NewToken {
     token: String,
 }
 
-/// A field that does not fit.
+/// A request field with an invalid value.
 #[derive(ToSchema)]
 pub struct FieldError {
     /// JSON pointer.
@@ -203,7 +204,7 @@ pub struct Problem {
     status: u16,
     detail: String,
     errors: Option<Vec<FieldError>>,
-    /// Link to the existing schedule.
+    /// Path of the schedule or send that already exists.
     existing: Option<String>,
     /// Link to the history of the deleted schedule.
     history: Option<String>,

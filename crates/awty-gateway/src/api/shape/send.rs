@@ -14,7 +14,7 @@ fields! {
     method: Option<String> = Text,
 }
 
-/// The state of a send.
+/// A single call with a key, and its state.
 #[derive(ToSchema)]
 pub struct Send {
     key: String,
