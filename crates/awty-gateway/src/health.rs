@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Slots and time without a turn of the claim loop, after which the gateway is not ready. A turn normally takes 5 s.
+/// The gateway is not ready if its claim loop has completed no round for three slots (`awty.slot`), and for at least 15
+/// s. A round normally takes 5 s.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// A gateway at its limit of calls is not ready if no call has ended for this long.
+/// If all places for calls are taken, the gateway is not ready when no call has ended for this long.
 const HANGS: Duration = Duration::from_secs(30);
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -39,7 +40,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Leaves out that the gateway is stopping, and errors of database requests.
+/// Returns why the gateway is not ready, except for two reasons: the gateway is stopping, or a database request failed.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
@@ -92,7 +93,8 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Some reasons last only until the first claim.
+        // Logs a reason only if the look before found the same reason, because some reasons last only until the first
+        // claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");

@@ -25,9 +25,10 @@ use tokio_rustls::TlsAcceptor;
 
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Of the TLS handshake, and of the wait for the head of the next request.
+/// Maximum duration of the TLS handshake, and of the wait for the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// A connection accepts requests for the first duration, and may take the second one to finish them.
+/// A connection accepts new requests for the first duration. After that, it has the second duration to finish its
+/// requests.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {

@@ -1,4 +1,4 @@
-//! Invariant: labels never contain a URI, an entity or a token, so the number of series is bounded.
+//! Invariant: labels never contain a URI, an entity or a token, so that the number of time series is bounded.
 
 use crate::deliver::verdict::Verdict;
 use prometheus_client::encoding::EncodeLabelSet;

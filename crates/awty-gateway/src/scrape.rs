@@ -1,5 +1,5 @@
-//! Invariant: a scrape of the metrics waits for the database for a few seconds at most, and leaves out figures that
-//! arrive later.
+//! Invariant: a scrape of the metrics waits at most a few seconds for the database. It leaves out values that the
+//! database returns later.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -36,7 +36,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// If an open breaker has another closing time than at the last scrape, it has opened again.
+    /// Returns how many circuit breakers have opened since the last scrape. A breaker whose closing time has changed
+    /// has opened again.
     ///
     /// A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {
@@ -74,7 +75,8 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // After a slow query, the next scrape counts the checks that this scrape leaves out.
+        // If this query is too slow, `seen.until` does not change. The next scrape then counts the checks that this
+        // scrape leaves out.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }

@@ -45,9 +45,11 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// Set if the schedule began (`true`) or ceased (`false`) to fail with this answer, with the time of the change.
+    /// Set if this answer changes whether the schedule is failing. The flag is the new value, and the time is when the
+    /// value changed.
     pub failing: Option<(bool, DateTime<Utc>)>,
-    /// `hold` or `stop`, and the endpoint's reason.
+    /// Set if the endpoint asks awty to `hold` or `stop` its schedule. The second text is the reason that the endpoint
+    /// gave.
     pub asked: Option<(&'static str, String)>,
 }
 
@@ -68,8 +70,8 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // If the endpoint asks to hold or stop its schedule, this change must commit together with the answer,
-            // which may therefore wait.
+            // An answer may ask to hold or stop its schedule. This change must commit together with the answer. If
+            // another session has locked the schedule, the answer therefore waits.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
@@ -80,7 +82,8 @@ impl Db {
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // The next answer changes it, because each answer is compared with the stored row.
+            // If another session has locked a schedule, its change is left out here. The next answer makes this change,
+            // because each answer is compared with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

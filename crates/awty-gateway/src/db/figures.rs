@@ -10,7 +10,8 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Failing schedules or, without awty_http, pending checks whose last run failed.
+    /// Number of failing schedules. Without the extension awty_http, it is the number of pending checks whose last run
+    /// failed.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
 
-/// Reserved at the end of a lease for storing the answer.
+/// Calls end this long before their lease expires, so that there is time to store the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]

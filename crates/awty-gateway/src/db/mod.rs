@@ -140,7 +140,8 @@ impl Db {
         }
     }
 
-    /// Each of the three pools keeps one connection, because a gateway must be able to work with three.
+    /// Closes connections that were not used for long. A gateway must be able to work with three connections, and it
+    /// has three pools, so each pool keeps one connection.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
@@ -164,10 +165,11 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database, which the guard refuses to call.
+    /// Returns the addresses of the database. The guard refuses calls to these addresses.
     ///
-    /// A database behind a socket or loopback may listen on all addresses of this machine. The unspecified address
-    /// stands for all of them.
+    /// If the gateway reaches the database through a socket or loopback, the database may also listen on all other
+    /// addresses of this machine. The result then has the unspecified address, which means all addresses of this
+    /// machine to the guard.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

@@ -9,7 +9,7 @@ pub struct Row {
     pub id: String,
     pub version: i64,
     pub deleted: bool,
-    /// Whether new schedules of the role that reads this schedule would belong to the same job.
+    /// True if new schedules of the current role would belong to the same job as this schedule.
     pub own: bool,
     pub new: bool,
     pub fields: Value,
@@ -35,8 +35,8 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// When the definitions of a page exceed 4 MiB, its remaining rows have no fields, so that the memory of a page is
-/// bounded.
+/// After 4 MiB of definitions, the further rows of a page have neither `fields` nor `body`. This limits the memory of a
+/// page.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(

@@ -131,7 +131,8 @@ impl Definition {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// Memory must not hold two copies during the call.
+    /// Moves the body out of the definition, because memory must not hold a second copy of the body while the call is
+    /// made.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

@@ -12,7 +12,7 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     }
 }
 
-/// So each schedule has its own key, and no key is stored.
+/// Derives the signing key of one schedule from the gateway's master key, so that no signing key is stored.
 ///
 /// The tenant's number is random, so that a role cannot get the keys of a future tenant in advance.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {

@@ -1,4 +1,5 @@
-//! Invariant: a call is made again only if another attempt may succeed. A call that sent no byte is `not_started`.
+//! Invariant: a failed call is made again only if another attempt may succeed. A failed call is marked `not_started`
+//! only if no byte of its request was sent.
 
 use super::definition::Definition;
 use super::request::Delivery;

@@ -14,16 +14,17 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// For a whole batch, and for a part of a batch. A statement never waits for the lock of a check.
+/// Lock timeouts of the transaction that stores answers: for a whole batch, and for a part of a batch. A locked check
+/// causes no wait, because awty reports its answer as `busy` at once.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// Pause before an answer is stored again that a client's lock has held up.
+/// If a client's lock prevents the gateway from storing an answer, the gateway tries again after this pause.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// If a client's lock has delayed this batch, other due batches are stored first.
+    /// True if a client's lock has delayed these answers. Batches without a lock are stored first.
     is_locked: bool,
 }
 
@@ -81,7 +82,8 @@ impl Worker {
         }
     }
 
-    /// Splits a batch that cannot be stored, until each answer that causes the failure is alone.
+    /// Stores the answers that could not be stored as one batch. Each failure halves the batch, so that finally only
+    /// the answers that cause the failure are left.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

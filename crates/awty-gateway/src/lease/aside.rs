@@ -1,4 +1,5 @@
-//! Skips a job for a while if its claims fail, so that the other jobs can be claimed together.
+//! Leaves a job out of claims for a while if the job makes them fail. One statement claims checks of many jobs, so one
+//! such job would make the whole claim fail.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};

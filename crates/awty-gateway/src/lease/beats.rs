@@ -29,7 +29,7 @@ pub async fn beat(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Two heartbeats may be lost.
+    /// Returns the pause between two heartbeats. A lease survives the loss of two heartbeats in a row.
     fn rhythm(&self) -> Duration {
         let shortest = self.view().jobs.iter().filter_map(|job| job.heartbeat).min();
         shortest.map_or(USUAL, |shortest| (shortest / 3).clamp(Duration::from_millis(200), USUAL))

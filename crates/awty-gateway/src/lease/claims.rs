@@ -12,15 +12,17 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// awty's limit for one claim.
+/// awty allows at most this many checks in one claim.
 const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// The loop does not wait until awty's next slot, because the target may accept another call earlier.
+/// Pause between the end of a call and the next claim. The gateway does not wait until awty's next slot, because the
+/// target may accept another call earlier.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// So many stored answers end the pause `FOLLOW` early.
+/// The pause `FOLLOW` ends early after this many stored answers.
 const ENOUGH: usize = 100;
-/// If the gateway has no job to claim, or if every job already makes its share of the calls.
+/// The claim loop pauses this long if the gateway has no job to claim. The loop also pauses if every job already makes
+/// its share of the calls.
 const IDLE: Duration = Duration::from_secs(5);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -28,7 +30,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 struct Turn {
     wait: Duration,
     left_out: usize,
-    /// If true, the claim loop claims next without first asking for due checks.
+    /// True if the claim loop claims again at once, without first asking the database whether checks are due.
     claimed: bool,
 }
 
@@ -156,7 +158,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // No job always comes last.
+        // Each claim begins with another part of the list, so that the same jobs are not always claimed last.
         let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;

@@ -3,18 +3,19 @@
 
 use std::collections::HashMap;
 
-/// For each free place, a job may have at most this many running calls.
+/// If n places for calls are free, one job may have at most n times `CALLS` running calls.
 const CALLS: usize = 4;
 const PART: usize = 4;
 
-/// Returns the jobs to claim, and the maximum number of checks in one claim.
+/// Returns the jobs to claim, and the maximum number of checks in one claim. A single job may use all free places.
 ///
-/// If there are several jobs, the number of running calls of each job has two limits: a quarter of all places, and
-/// `CALLS` calls for each free place. For each job without running calls, one place stays free, up to half of all
-/// places.
+/// With several jobs, each job may run calls up to the smaller of two limits: a quarter of all places, and `CALLS`
+/// times the number of free places. Each job without running calls has one free place reserved. Together, at most half
+/// of all places are reserved.
 ///
-/// All checks of a claim may belong to the job that is nearest to its limit, so the claim is no larger than what this
-/// job may still take. Jobs at three quarters of their limit are left out, so that claims stay large.
+/// A job that has reached three quarters of its limit is left out, because its claims would be small. All checks of a
+/// claim may belong to the job that is nearest to its limit, so a claim is no larger than the number of calls that this
+/// job may still begin.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

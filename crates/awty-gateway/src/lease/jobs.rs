@@ -1,4 +1,4 @@
-//! A gateway whose role bypasses row security may claim none.
+//! Finds the jobs that this gateway may claim. A gateway whose role bypasses row security may claim no job.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;

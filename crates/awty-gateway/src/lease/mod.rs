@@ -1,6 +1,7 @@
-//! Invariant: a worker claims no more checks than its free places for calls and its memory for bodies allow. A place
-//! becomes free only after the answer of its call is stored, so memory does not grow while the database cannot be
-//! reached.
+//! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies.
+//!
+//! A place becomes free only after the database has stored the answer of the call. So memory does not grow while the
+//! database cannot be reached.
 
 mod answers;
 mod aside;
@@ -55,9 +56,10 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// `begun` is set when the call begins or its lease is given back, whichever happens first.
+    /// Set by the first of two events: the call begins, or the gateway gives its lease back without a call.
     begun: Arc<AtomicBool>,
-    /// A call that has ended is not aborted if its lease becomes invalid.
+    /// True after the call has ended. The gateway then does not abort the task of the call, even if its lease becomes
+    /// invalid.
     answered: bool,
 }
 

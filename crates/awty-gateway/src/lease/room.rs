@@ -6,7 +6,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// In KiB, for the requests of all calls together.
 const ROOM: usize = 128 * 1024;
-/// In KiB, for a request of unknown size. Only a check that was scheduled by `awty.schedule()` may need more.
+/// KiB that a claim reserves for each request, because the size of a request is not known before the claim. Only a
+/// check that was scheduled by `awty.schedule()` may have a larger request.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

@@ -23,7 +23,8 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// `tried` becomes the address of the connection or, without a connection, the address whose failure is returned.
+/// Connects to one of the addresses. `tried` becomes the connected address. Without a connection, `tried` becomes the
+/// address that caused the returned failure.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -39,7 +40,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // A bad certificate tells the user more than a connection that a later address refuses.
+            // A failure such as a bad certificate tells the user more than a later refused connection, so the first
+            // such failure is kept.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

@@ -14,7 +14,8 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// The head of an answer may have 64 KiB, and other bytes before it another 64 KiB.
+/// Maximum number of bytes before the end of an answer's head. The head itself may have 64 KiB. Earlier 1xx answers may
+/// have another 64 KiB.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// `None` allows the network for all origins.
+    /// Origin that may be called in this network. `None` means all origins.
     pub origin: Option<String>,
     pub network: IpNet,
 }
@@ -87,8 +87,9 @@ impl Guard {
         }
     }
 
-    /// If both ends of a connection have the same address, the peer is this machine, and a listener of the gateway on
-    /// all addresses may have accepted the connection.
+    /// Checks that a connection leads to the judged address, and not to the gateway itself. If both ends have the same
+    /// IP address, the peer is this machine. A listener of the gateway on all addresses may then have accepted the
+    /// connection.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

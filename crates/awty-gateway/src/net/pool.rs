@@ -33,7 +33,8 @@ pub struct Ready {
 }
 
 impl Drop for Ready {
-    /// TLS would first write everything, so a peer that does not read could keep the connection for ever.
+    /// Aborts the task, because a normal end of TLS would first write all waiting data. A peer that does not read could
+    /// then keep the connection for ever.
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -86,7 +87,8 @@ impl Pool {
         fresh
     }
 
-    /// So a key has at most as many connections as it had concurrent calls.
+    /// Keeps the connection for a later call. Each call takes a kept connection before it opens a new one, so an origin
+    /// has at most as many connections as it had concurrent calls.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

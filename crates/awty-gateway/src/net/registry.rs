@@ -6,7 +6,7 @@
 /// Prefix, globally reachable, name.
 pub type Row = (&'static str, bool, &'static str);
 
-/// An address that is in no row is reachable.
+/// An address is globally reachable if no prefix in the table contains it.
 pub const IPV4: &[Row] = &[
     ("0.0.0.0/8", false, "this network"),
     ("10.0.0.0/8", false, "private use"),

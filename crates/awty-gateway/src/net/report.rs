@@ -14,7 +14,7 @@ pub struct Call {
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Covers everything from the look-up of the host's name to the end of the answer.
+    /// Maximum time from the look-up of the host's name to the end of the answer.
     pub timeout: Duration,
     pub connect_timeout: Duration,
 }

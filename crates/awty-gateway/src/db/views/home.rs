@@ -1,4 +1,4 @@
-//! Reads what the home view and the view of reasons show.
+//! Reads what the start page shows, and the number of late rows for the title of each page.
 
 use super::all;
 use crate::db::schedules::ms;
@@ -26,7 +26,7 @@ const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri',
         SELECT w.id, w.uri, w.failing_since FROM awty_http.endpoint AS w
         WHERE w.job = t.job AND w.failing_since IS NOT NULL AND w.deleted_at IS NULL ORDER BY w.id LIMIT 1000) AS e
     ORDER BY e.failing_since LIMIT $1";
-/// Finds jobs that repeat, and whose last success is older than their period and a slot.
+/// Finds repeating jobs whose last success is longer ago than the period of the job plus two slots (`awty.slot`).
 const BEHIND: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', s.job, 'every', ", ms!("r.every"), ", 'last', s.last_success_at, 'next', r.next_check_at)
     FROM awty.job_status AS s CROSS JOIN LATERAL (
