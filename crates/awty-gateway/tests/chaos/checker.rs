@@ -123,8 +123,9 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Before the first fault, a repetition is allowed only if the database has recorded that the call failed. The reason
-/// is that a gateway on a busy machine may be late with an answer or heartbeat.
+/// Finds calls that were made again without a reason. Before the first fault, a call may be repeated only if the
+/// database has recorded its failure. Such failures happen because a gateway on a busy machine may be late with an
+/// answer or heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

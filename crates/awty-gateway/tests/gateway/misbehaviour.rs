@@ -26,7 +26,8 @@ async fn answered(steps: Vec<Step>) -> Report {
 
 const SHORT: Duration = Duration::from_secs(4);
 
-/// One pause of the machine must not exceed both timeouts.
+/// `timeout` and `connect_timeout` differ by more than any pause of the machine, because one pause must not exceed
+/// both.
 fn short(uri: &str) -> Call {
     Call { timeout: SHORT, connect_timeout: Duration::from_secs(90), ..call(uri) }
 }

@@ -111,7 +111,7 @@ fn assert_fault(report: &Report, fault: Fault) {
 #[tokio::test]
 async fn a_name_that_changes_its_mind_never_leads_to_a_closed_address() {
     let receiver = Receiver::start_on("0.0.0.0");
-    // A second look-up before connecting would return the closed address.
+    // A second look-up of the name would return the address that the gateway must not call.
     let server = NameServer::start(|_, number| Says::Addresses(vec![if number == 0 { OPEN } else { CLOSED }]));
     let report = server.caller().call(call(&receiver, "rebind.example")).await;
     assert_eq!(report.address, Some(SocketAddr::new(OPEN.into(), receiver.address.port())));

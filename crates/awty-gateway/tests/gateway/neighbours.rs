@@ -34,7 +34,8 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// The neighbours must be able to fill all places.
+/// Without `length`, the gateway makes at most 200 calls at once, because the neighbours must be able to reach this
+/// limit.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

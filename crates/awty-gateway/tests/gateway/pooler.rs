@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Two gateways need more connections to the server, so they must share.
+/// Number of server connections that PgBouncer may open. Two gateways need more connections, so they must share these.
 const POOL: i64 = 3;
 
 fn program() -> String {

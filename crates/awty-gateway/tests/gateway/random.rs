@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const REQUESTS: usize = 10_000;
 const CLIENTS: u64 = 20;
-/// In KiB. The allocator keeps some memory of large requests.
+/// KiB by which the memory of the gateway may grow, because the allocator keeps some memory of large requests.
 const GROWTH: u64 = 8 << 10;
 
 fn text(random: &mut StdRng) -> String {

@@ -14,7 +14,7 @@ pub enum Step {
 
 pub struct Script {
     address: SocketAddr,
-    /// Fill the listener's queue, because the listener accepts none of them.
+    /// A listener that accepts no connection, and the connections that fill its queue.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
@@ -40,7 +40,8 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // With plain HTTP, a request ends with a body of four bytes. With TLS, its first byte is enough.
+    // With plain HTTP, the script acts when it has read a request with the body `body`. With TLS, the script acts when
+    // it has read the first byte.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();

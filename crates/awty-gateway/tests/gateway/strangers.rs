@@ -111,7 +111,8 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
     role("app").batch_execute(&schedule).unwrap();
     receiver.called("/ok", 1);
-    // Rows that a role writes itself can stop only its own tenant's calls.
+    // A role can store rows in its own tenant that the gateway cannot read. Such rows may stop only the calls of this
+    // tenant.
     let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
     let schedule = |key: &str, args: &str| {
         format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")

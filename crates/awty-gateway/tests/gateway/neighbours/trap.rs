@@ -11,9 +11,9 @@ const KEPT: usize = 16 * 1024;
 pub enum Manner {
     Hang,
     Deaf,
-    /// The first text once, and then the second without end.
+    /// Sends the first text once, and then repeats the second text without end.
     Endless(&'static str, &'static str),
-    /// As `Endless`, but with a pause of a tenth of a second after each text.
+    /// Sends the same texts as `Endless`, but pauses for a tenth of a second after each repetition.
     Slow(&'static str, &'static str),
     Answer(&'static str, &'static str),
 }

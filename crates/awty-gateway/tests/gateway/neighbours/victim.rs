@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 
 pub const PATH: &str = "/victims-path";
 
-/// Planned times at which the victim's schedule was not called exactly once, without the time of the pending call.
+/// Finds planned times for which the victim's schedule was called twice or not at all. The time of the pending call is
+/// left out.
 const WRONG_SLOTS: &str = "SELECT string_agg(slot::text || ': ' || count, ', ') FROM (
     SELECT s.slot, count(a.lease) FROM awty.future_job AS f,
         LATERAL generate_series($1::text::timestamptz, f.first_check_at - interval '1 s', '1 s') AS s (slot)
