@@ -42,7 +42,8 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// A run that ends its own process takes the place of one worker, until awty has counted the end of the process.
+/// If a run ends its own worker process, no other worker takes the place of this process until awty has counted its
+/// end.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();

@@ -35,7 +35,8 @@ fn a_cursor_with_hold_ends_with_its_run() {
     field.run("mallory", "hold").is_done();
 }
 
-/// awty executes code that a run defers to its commit before the worker locks the row of the run's check.
+/// A run can defer code to its commit, for example in a deferred trigger. awty executes this code before the worker
+/// locks the row of the check, because a client could otherwise wait for the code.
 #[test]
 fn no_client_waits_for_what_a_run_left_to_its_commit() {
     let field = Field::new();

@@ -99,7 +99,7 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let mut holding = field.client("mallory");
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
-    // As if clients had put the checks on hold during a run.
+    // Adds the rows that `awty.hold()` adds if a client calls it during a run.
     field.sql(
         "postgres",
         "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
@@ -132,7 +132,7 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// A second level comes later, so the check of the late row is pending.
+/// The alert escalates again after one day, so the row still has a pending check when it is late.
 fn watch(field: &Field, role: &str, rule: &str) {
     let table = format!("{role}.{rule}");
     field.sql(

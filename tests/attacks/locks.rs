@@ -33,7 +33,8 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "CREATE SEQUENCE mallory.running; CREATE SEQUENCE mallory.given_back; CREATE TABLE mallory.ran (k text);
          CREATE TABLE mallory.worker (pid int); CREATE TABLE mallory.door AS SELECT false AS open",
     );
-    // A rollback does not reset the sequence, so a run notices a second run that calls nextval() meanwhile.
+    // Each run calls nextval(). A rollback does not undo nextval(), so a run can notice that a second run of the check
+    // has begun.
     field.job_with(
         "mallory",
         "open",
@@ -56,7 +57,8 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // The second worker, which awty starts for these checks, finds again and again that the first check is due.
+    // awty starts a second worker for these checks. This worker finds again and again that the check of the first run
+    // is due.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {

@@ -1,4 +1,4 @@
-//! Tests each cell of the documentation's table of who sees failures, runs, figures and forecasts.
+//! Tests each cell of the table in the documentation that says which role sees failures, runs, figures and forecasts.
 
 use crate::field::{DB, Field};
 
