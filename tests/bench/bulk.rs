@@ -4,7 +4,6 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// The table `shop.plain` has the columns, constraints and indexes of awty.future_job.
 const SET_UP: &str = "
 CREATE TABLE shop.plain (LIKE awty.future_job INCLUDING ALL);
 GRANT INSERT, SELECT ON shop.plain TO shop;

@@ -73,7 +73,8 @@ fn connected(client: &mut Client) -> Vec<i32> {
 /// Includes ended children of the process.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The process name in brackets may contain any characters. utime is field 14.
+    // The process name in brackets may contain any characters, so the fields are counted from the closing bracket. The
+    // field `utime` is field 14 of the line.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

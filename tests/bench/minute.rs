@@ -18,7 +18,6 @@ CREATE TABLE shop.started (who text, at timestamptz);
 CREATE FUNCTION shop.note_start() RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.started VALUES ('awty', clock_timestamp()) $$;
 SELECT awty.register('note', 'shop.note_start', run_as => 'postgres')";
 
-/// Milliseconds from due time to start, for each minute.
 struct Starts {
     first: Pairs,
     last: Pairs,

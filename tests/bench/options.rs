@@ -3,7 +3,8 @@ use crate::ROWS;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// With a factor below 1, the results are stored separately as a try.
+    /// Factor for the sizes of all measurements. If it is below 1, the results are stored separately, because they are
+    /// only a trial.
     pub scale: f64,
     pub only: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! A measurement of some rows keeps the other rows of the results file.
+//! A measurement of some rows keeps the earlier results of all other rows in the results file.
 
 use crate::stats::{Pairs, median, spread};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// If empty, the existing picture stays.
+    /// Lines of this picture. If the list is empty, the picture of an earlier measurement is kept.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

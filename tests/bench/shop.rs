@@ -1,8 +1,8 @@
-//! Most rows of the table compare two ways to do the work of all checks that are due at one time. Either awty runs the
-//! checks, or one SQL statement (*the ceiling*) does their work.
+//! Most rows of the results table compare two ways to do the work of all checks that are due at one time. Either awty
+//! runs the checks, or one SQL statement (*the ceiling*) does their work.
 //!
-//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. It panics unless all work was done.
-//! awty's figures come from awty's history, so the client's time does not count.
+//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. It panics unless all work was done. The
+//! times of awty come from awty's history, because they must not include the time of the client.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};

@@ -43,7 +43,8 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// Before `from`, the schedules were still being created.
+/// Looks only at calls that were due at or after the time `from`, because the schedules were still being created
+/// before.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();
