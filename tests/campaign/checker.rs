@@ -22,7 +22,7 @@ pub struct Effect {
     pub xid: i64,
     pub act: String,
     pub bad: bool,
-    /// Whether the run cancels or replaces its own check.
+    /// True if the run cancels or replaces the check that it runs.
     #[allow(dead_code)] // printed with the row
     pub own: bool,
     pub committed: Option<Time>,
@@ -117,8 +117,8 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// After this many crashes since a check was scheduled, awty may put the check on hold, even if another check caused
-/// the crashes.
+/// If at least this many crashes have happened since a check was scheduled, awty may put the check on hold, even if
+/// other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
 /// A run ends at most this many seconds after its timeout: the watchdog's `GRACE` plus one second.
@@ -247,8 +247,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` may move a check to a time before its first slot. The new time may have a fraction of a second,
-        // by which the move is recognised here.
+        // `check_now()` may move a check to a time before its first slot. If a slot has a fraction of a second,
+        // `check_now()` has moved the check.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -285,7 +285,8 @@ impl Story<'_> {
     /// P1: one transaction writes the effect, the history row and the time of the next run.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // An external worker's answer for many leases uses subtransactions, whose ids differ from the transaction's id.
+        // An external worker may answer many leases in one call. awty then uses subtransactions, whose ids differ from
+        // the id of the transaction, so this comparison leaves out external workers.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };

@@ -8,8 +8,8 @@ use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
 /// The caller must copy the clients' log `told` before the call.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
-    // Queries on watched tables do not use the snapshot below, because an old snapshot sees a table empty after a later
-    // TRUNCATE.
+    // The queries on watched tables do not use the snapshot of the other queries, because a table that is truncated
+    // later looks empty in an older snapshot.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();
     let (wrong, missed) = (first(client.query(WRONG, &[&clock_was_set])?), first(client.query(MISSED, &[])?));
     let mut snapshot =
@@ -18,8 +18,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    // awty may put a check on hold because too many of its external workers died. If the clock was set ahead, awty
-    // deletes the attempts that prove these deaths.
+    // awty may put a check on hold because too many of its external workers died. Its attempts prove these deaths. If
+    // the clock was set ahead, awty deletes these attempts, so every such hold is then allowed.
     let pending = rows(&format!(
         "SELECT id, check_count, attempt, first_check_at,
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)

@@ -22,7 +22,7 @@ pub struct Work {
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// Number of promotions that lost commits before the claim (`epoch` of the load).
+    /// The load's `epoch` at the time of the claim, which is the number of earlier promotions that lost commits.
     pub epoch: u64,
 }
 
@@ -107,8 +107,9 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Each case keeps the promise: the worker gave its lease back before the lease expired; the next lease is for
-        // another run; a promotion lost the first act.
+        // Each of the three cases keeps the promise. In the first case, the worker gave its lease back before the lease
+        // expired. In the second case, the next lease is for another run. In the third case, a promotion lost the first
+        // act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

@@ -22,7 +22,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// Only faults schedule checks of this role.
+/// A role whose checks are scheduled only by faults.
 pub const ERIN: &str = "erin";
 
 const PACE: Duration = Duration::from_millis(120);
@@ -76,8 +76,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Notes the latest check id of each database when processes are killed. If a check runs at several kills, awty
-    /// puts it on hold although it causes none of them.
+    /// Notes the latest check id of each database when a fault kills processes. If a check runs during several kills,
+    /// awty puts it on hold, although the check caused none of the kills. The checker allows such holds.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -233,8 +233,9 @@ impl Customer {
         (job, args)
     }
 
-    /// Some arguments are so large that PostgreSQL stores them out of line, and a few have the maximum size. Set-based
-    /// jobs have more large arguments, because awty archives their rows together.
+    /// Some arguments are so large that PostgreSQL stores them out of line, and a few have the maximum size. The job
+    /// `set` gets more large arguments, because one run of this job has many checks, and awty archives their rows
+    /// together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),

@@ -189,8 +189,9 @@ impl Campaign {
         }
     }
 
-    /// Every second round has a clock that faults can set. If faults are named, a round has this clock only if one of
-    /// them sets it. With this clock, the checker cannot compare times.
+    /// In every second round, faults can set the clock of the server. If faults are named on the command line, a round
+    /// has such a clock only if one of these faults sets it. The other rounds keep the system's clock, because the
+    /// checker can compare times only with this clock.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -81,7 +81,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // If the clock was set ahead, the end of the repetition may already have passed.
+    // If a fault has set the clock ahead, the time `ends` may already have passed. awty then refuses the call with
+    // 22023.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

@@ -17,8 +17,8 @@ pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
-    /// Id of the next transaction when the mark was made. Earlier transactions have lower ids, even if the clock was
-    /// set back.
+    /// Id of the next transaction at the time of this `Mark`. Earlier transactions have lower ids, even if a fault has
+    /// set the clock back.
     xid: i64,
 }
 
@@ -44,10 +44,11 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from accepting connections to the first run of a due check, in the slowest database. `None` if the
-    /// server was never down or no check was due.
+    /// Seconds from the time at which the server accepts connections to the first run of a due check. The slowest
+    /// database counts. `None` means that the server was never down, or that no check was due.
     pub first: Option<f64>,
-    /// Seconds until all checks were done that were due at the restart, or at the end of the fault.
+    /// Seconds until all checks that were due were done. The time starts when the server accepts connections again. If
+    /// the server was never down, the time starts at the end of the fault.
     pub all: f64,
 }
 

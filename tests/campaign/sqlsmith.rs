@@ -69,7 +69,8 @@ fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, Str
         .args(["--dry-run", *random.pick(&["--exclude-catalog", "--verbose"])])
         .output()
         .map_err(|error| error.to_string())?;
-    // sqlsmith uses PostgreSQL's newest pseudotypes as types. Without the replacement, half of its statements fail.
+    // sqlsmith writes PostgreSQL's newest pseudotypes as types. Without these two replacements, half of its statements
+    // would fail.
     let text = String::from_utf8_lossy(&output.stdout)
         .replace("anymultirange", "int4multirange")
         .replace("anyrange", "int4range");

@@ -1,10 +1,10 @@
-//! No client may wait for a run (P4).
+//! Checks that no client waits for a run (P4).
 //!
-//! Until its last moment, a run holds no lock that a client could want. If a worker blocks a client while its run
-//! sleeps, the client therefore waits for awty.
+//! A run holds no lock that a client could want, until the last moment of the run. So if a worker blocks a client while
+//! its run sleeps, awty makes the client wait.
 //!
-//! Invariant: a slow machine causes no false alarm. A run that sleeps in two observations also slept when the locks
-//! were read between them.
+//! Invariant: a slow machine causes no false alarm. The locks are read between two observations of a run. A run that
+//! sleeps in both observations also slept when the locks were read.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;

@@ -2,7 +2,8 @@
 //!
 //! In every snapshot, [`WRONG`] and [`MISSED`] must find nothing.
 //!
-//! Random choices come from streams of their own, so that the choices of other clients stay the same.
+//! These clients have random generators of their own, so that a seed gives all other clients the same random choices as
+//! before.
 
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
 use crate::random::Random;
@@ -17,13 +18,13 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between two rounds. In `CHANGE` of a thousand rounds, the owner changes the rule.
+/// Pause between two rounds of the rule's owner. In `CHANGE` of a thousand rounds, the owner changes the rule.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Finds wrong alerts: the row is gone, is not late, has changed, has met the condition, or has two alerts. A row that
-/// meets the condition may keep its alert while awty still clears alerts after a change of the rule. $1 says whether
-/// the clock was set.
+/// Finds wrong alerts. An alert is wrong if its row is gone, has another start time, or is not late yet. A second alert
+/// for the same row is wrong. An alert is also wrong if its row meets the rule's condition, except while awty still
+/// clears alerts after a change of the rule. $1 says whether the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -31,9 +32,9 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds rows that have no alert although their check comes too late or is missing. A check comes too late if it is due
-/// more than 9 s (three of the longest slots) after the row is late and the check has committed. Rows with failed
-/// checks do not count. No row counts while awty still reads the rows that are older than the rule.
+/// Finds late rows that have neither an alert nor a check in time. A check is too late if it is due more than 9 s
+/// (three of the longest slots) after the row is late, and more than 9 s after the check was committed. Rows with
+/// failed checks do not count. No row counts while awty still reads the rows that are older than the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

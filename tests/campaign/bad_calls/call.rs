@@ -1,4 +1,5 @@
-//! Generates calls of awty's functions with random arguments. The same seed generates the same statement.
+//! Generates SQL statements that call awty's functions with random arguments. The same seed always generates the same
+//! statement.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};

@@ -44,7 +44,8 @@ const REPEATED: u64 = 2000;
 /// Maximum number of turns. A session makes the same calls in two turns, and in further turns only while its memory
 /// grows.
 const TURNS: usize = 5;
-/// Bytes by which memory may grow after the second turn, or while one call is repeated.
+/// Bytes by which the memory of a session may grow in its last turn. While one call is repeated, the memory may grow by
+/// the same number of bytes.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 

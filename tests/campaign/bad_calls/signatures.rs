@@ -1,5 +1,5 @@
-//! Reads the functions of schema awty and their arguments from the catalog, so that new arguments get bad calls at
-//! once.
+//! Reads the functions of schema awty and their arguments from the catalog, so that new functions and arguments are
+//! tested without a change of this code.
 
 use awty_testkit::postgres::{Client, Error};
 

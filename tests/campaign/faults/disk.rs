@@ -10,7 +10,8 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // Without a checkpoint that fails, the server would flush only WAL.
+    // A checkpoint writes data files, and must fail. Without the checkpoint, the server would flush only WAL during the
+    // fault.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

@@ -1,4 +1,5 @@
-//! Makes the next process that reaches a step of `src/failpoint/steps.rs` fail by an ERROR, SIGTERM or SIGKILL.
+//! Makes a process of awty fail at one of the places in its code that `src/failpoint/steps.rs` lists (steps). The next
+//! process that reaches the step gets an ERROR, SIGTERM or SIGKILL.
 //!
 //! `scripts/campaign` builds a library with failpoints and sets AWTY_FAILPOINTS.
 
@@ -20,7 +21,8 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// For each step and action: how often a process failed there, and how often no process reached the step in time.
+/// Two counts for each step and action. The first count says how often a process failed at the step. The second count
+/// says how often no process reached the step in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {

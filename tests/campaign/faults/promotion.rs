@@ -33,7 +33,8 @@ pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// Stops the stream just before the promotion, so that the standby lacks the last confirmed commits.
+/// Stops the replication stream just before the promotion, so that the promoted standby lacks the last confirmed
+/// commits.
 pub fn promote_behind(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let mut standby = cluster.standby();
     let Some(sender) = catch::<i32>(shared, "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'") else {
