@@ -1,9 +1,10 @@
 //! Counts the orders that are lost by failovers, restores and a move to another server, at 200 orders a second.
 //!
-//! Usage: `failover MINUTES SEED [EVENT …]`, by `make failover`. Each mode (`place::Mode`) gets half of the time. With
-//! 0 minutes, each named event happens once, in synchronous mode.
+//! Usage: `failover MINUTES SEED [EVENT …]`, by `make failover`. The synchronous mode and the asynchronous mode each
+//! get half of the time. With 0 minutes, each named event happens once, in synchronous mode.
 //!
-//! Invariant: the exit status is 0 only if awty lost, doubled or missed nothing, and at least one event happened.
+//! Invariant: the exit status is 0 only if at least one event happened, and awty lost no order, handled no order twice
+//! and missed no late order.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
@@ -38,7 +39,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// The page in docs/ is written only after so many minutes.
+/// Minutes of a usual test. A shorter test does not write the page in docs/.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {

@@ -55,7 +55,7 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// A writer ends when this number has changed since the writer began.
+    /// Number of primaries that have been found so far. The writers for one primary end when this number grows.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }
@@ -102,7 +102,8 @@ impl Desk {
         !self.is_over.load(Ordering::Relaxed) && self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// A writer of a lost primary may hang in COMMIT.
+    /// Starts new writers for each new primary. The old writers may hang in COMMIT on a lost primary, so this function
+    /// does not wait for them.
     fn follow(self: Arc<Self>, members: &[(u16, Config)]) {
         let mut current = None;
         while !self.is_over.load(Ordering::Relaxed) {

@@ -1,4 +1,5 @@
-//! A restored server must run no checks before `awty.adopt()`. Then its databases must be complete.
+//! A restored server must run no checks before `awty.adopt()` is called. After this call, its databases must be
+//! complete.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};
