@@ -9,14 +9,15 @@ const OFFICE: &str = "SELECT awty.create_calendar('office', zone => 'Europe/Berl
     closed => ARRAY(SELECT (now() + n * interval '13 days')::date FROM generate_series(1, 40) AS n),
     hours => '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}')";
 
-/// Computed without awty's functions.
+/// Says whether the office is open. The function uses none of awty's functions, because it checks their results.
 const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boolean STABLE LANGUAGE sql AS $$
     SELECT NOT EXISTS (SELECT FROM awty.calendar AS c WHERE l.at::date = ANY (c.closed))
        AND CASE WHEN extract(isodow FROM l.at) <= 4 THEN l.at::time >= '09:00' AND l.at::time < '12:30' OR l.at::time >= '13:30' AND l.at::time < '17:30'
                 WHEN extract(isodow FROM l.at) = 5 THEN l.at::time >= '09:00' AND l.at::time < '14:00' ELSE false END
     FROM (SELECT t AT TIME ZONE 'Europe/Berlin' AS at) AS l $$";
 
-/// A due time that a column or an expression gives counts at the next opening of the rule's calendar.
+/// If a rule takes the due time from a column or an expression, this time may be outside of the opening hours. The row
+/// is then late at the next opening of the rule's calendar.
 const OPENING: &str = "CREATE FUNCTION shop.opening(t timestamptz) RETURNS timestamptz STABLE LANGUAGE sql AS $$
     SELECT CASE WHEN shop.is_open(t) THEN t ELSE awty.due(t, interval '0.000001 s', 'office') - interval '0.000001 s' END $$";
 
@@ -42,7 +43,8 @@ struct Agreement {
     watch: &'static str,
     done: &'static str,
     levels: &'static [&'static str],
-    /// The last reminder, as an interval of open time before level 1.
+    /// The last reminder comes this long before the alert reaches level 1, which happens at the due time. Only opening
+    /// hours count.
     remind: Option<&'static str>,
 }
 
@@ -132,8 +134,8 @@ const STEP: &str = "
     ) INSERT INTO waits SELECT id, waiting, awty.now() FROM changed;
     SELECT count(*) FROM awty.travel('23 hours', max => 100000);";
 
-/// With slots of a minute, a run that takes seconds is still in the slot of its due time, so that it may tell after the
-/// closing.
+/// A slot of one minute is longer than any run. Each run is therefore still in the slot of its due time, so it may send
+/// a report even if the office closes during this slot.
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1min").start());
     shop.run(&format!(
@@ -159,10 +161,12 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // Travel runs what is due at its goal, so a write in the same moment as a level comes after the level.
+    // `awty.travel()` also runs the checks that are due exactly at its end, and the test writes only after that. So an
+    // alert that rises to a level at the time of a write has already reached this level.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // The times of travel are not exact, so tickets whose stop begins near a level are left out.
+    // The end times of `awty.travel()` are not exact. The test therefore leaves out tickets that begin to wait within
+    // two minutes of the time at which their alert rises to a level.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(
@@ -226,7 +230,6 @@ fn the_agreements_of_six_help_desks_hold_for_a_year() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Rule, level (or `cleared`), local day and time.
 fn told(client: &mut Client) -> String {
     let sql = "SELECT coalesce(string_agg(format('%s %s %s', rule, what, to_char(at AT TIME ZONE 'Europe/Berlin', 'Dy HH24:MI')), ', ' ORDER BY date_trunc('minute', at), rule, what), '-')
         FROM told";
@@ -272,7 +275,7 @@ fn a_help_desk_has_two_targets_and_a_clock_that_stops() {
     client.batch_execute("UPDATE ticket SET status = 'waiting', first_reply_at = awty.now()").unwrap();
     travel_to(&mut client, 1, "2 days 11 hours");
     client.batch_execute("UPDATE ticket SET status = 'open'; DELETE FROM told").unwrap();
-    // The clock stood still for eight and a half open hours.
+    // While the ticket waited, the clock of its rule stood still for eight and a half opening hours.
     travel_to(&mut client, 2, "1 day");
     assert_eq!(told(&mut client), "solved 1 Thu 10:00, solved 2 Fri 10:00, solved 2 Mon 10:00");
     let late = "SELECT (rule, entity_key, level, told) = ('solved', '1', 2, 4) FROM awty.late";
@@ -318,7 +321,7 @@ fn each_order_of_a_shop_has_its_own_promise() {
     assert_eq!(told(&mut client), "promise cleared Thu 13:00");
 }
 
-/// The check is moved by hand to a time that old zone data could have given.
+/// The test moves the check to a time that awty could have computed with older time zone data.
 #[test]
 fn new_zone_data_moves_checks_of_rules() {
     let mut shop = Shop::open();

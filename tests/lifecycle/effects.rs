@@ -176,7 +176,8 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // With these settings, the role's own sessions could not write, so a superuser schedules the check.
+    // With settings such as `default_transaction_read_only`, the role's own sessions could not write, so a superuser
+    // schedules the check.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");
     assert_eq!(end.why(), ("done", None), "{end:?}");

@@ -34,7 +34,8 @@ fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
-    // A prepared transaction keeps its lock when the server restarts, so the first inspection fails.
+    // A prepared transaction keeps its lock when the server restarts. awty's first inspection of the database after the
+    // restart waits for this lock, and the test makes the inspection fail.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);

@@ -1,5 +1,5 @@
-//! A statement must find its rows by an index even if it was planned while the tables were empty, because they may have
-//! millions of rows before the next ANALYZE.
+//! Each statement must find its rows by an index, even if PostgreSQL planned the statement while the tables were empty.
+//! The tables may have millions of rows before the next ANALYZE makes a new plan.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;

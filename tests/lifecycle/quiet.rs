@@ -1,4 +1,4 @@
-//! Tests holds of checks and pauses of jobs that have an end.
+//! Tests `awty.hold()` with `held_until`, and pauses of jobs that end at a given time.
 
 use crate::dump::{dump, restore};
 use awty_testkit::fixture::{GATE, NOTE, Shop, refusal};
@@ -323,7 +323,8 @@ fn on_a_standby_a_passed_end_shows_as_over() {
     );
 }
 
-/// An open alert of a rule counts beside pending checks.
+/// `awty.hold()` and `awty.release()` find a check by its entity. The open alert of a watched row counts like a pending
+/// check of the entity.
 #[test]
 fn an_open_alert_is_a_candidate() {
     let shop = skipping();

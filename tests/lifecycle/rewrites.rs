@@ -69,8 +69,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// Without a check that the row's place still exists, a page of another table can become a page of this table
-/// (PostgreSQL 16 and later).
+/// A worker must check that the place of its row still exists in the table. Without this check, PostgreSQL 16 and later
+/// could put a page of another table into this table.
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();
@@ -129,7 +129,8 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
         ("concurrently", "REINDEX TABLE CONCURRENTLY awty.future_job"),
         ("type", "ALTER TABLE awty.future_job ALTER args TYPE jsonb USING args::text::jsonb"),
     ] {
-        // Ended checks leave free places, into which the rewrite moves other rows.
+        // Cancelled checks leave free space at the start of the table. A statement that rewrites the table moves the
+        // rows of other checks into this space.
         shop.run(
             "SELECT count(awty.schedule('before', g::text, 'gated', after => '1 day')) FROM generate_series(1, 500) AS g",
         );
@@ -222,7 +223,8 @@ fn a_failure_is_booked_where_its_row_has_been_moved() {
     shop.run("CREATE SEQUENCE shop.runs");
     let failing = format!("BEGIN PERFORM nextval('shop.runs'); {GATE} RAISE 'no' USING ERRCODE = 'AW001'; END");
     shop.job("failing", &failing, ", max_attempts => 1");
-    // The cancelled check leaves a free place, to which the row moves when its check runs.
+    // The cancelled check leaves free space in the table. VACUUM FULL moves the row of the running check into this
+    // space.
     shop.run(
         "SELECT awty.pause('failing');
          SELECT awty.schedule('orders', 'before', 'failing', after => '0');

@@ -86,7 +86,8 @@ fn counting() -> Shop {
     shop
 }
 
-/// The named standby does not exist. With an empty name, commits do not wait.
+/// `name` is the name of a standby that does not exist, so that commits wait for this standby. If `name` is empty,
+/// commits do not wait.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -95,7 +96,8 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Other processes read a new setting later.
+    // Other processes read the new setting later than this session, so the test waits until a commit of another session
+    // waits for the standby.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);

@@ -67,7 +67,8 @@ impl<'ast> Visit<'ast> for Statements {
     }
 }
 
-/// One of two forms: `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
+/// A statement of the source has one of two forms: `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result =
+/// query, c"…"`.
 struct Written {
     name: Ident,
     types: Vec<String>,

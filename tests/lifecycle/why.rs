@@ -5,7 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// The check would otherwise run and not stay due.
+    /// True if the test locks the check, because the check would otherwise run and end.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,
@@ -61,7 +61,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     shop.job("one", NOTE, ", max_attempts => 0");
     for cause in [
         Cause {
-            // The launcher reads a new setting later than the session.
+            // The server restarts, because the launcher may read the new setting later than the session of the test.
             cause: &["ALTER SYSTEM SET awty.enabled = off"],
             restart: true,
             fails: false,
@@ -191,7 +191,7 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
         why("role \"shop\" has no LOGIN%; ALTER ROLE shop LOGIN;");
         switch("off");
     }
-    // DROP ROLE does not know awty's rows.
+    // DROP ROLE does not look at awty's tables, so a job may have a role that no longer exists.
     shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
     let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role no longer exists'";
     shop.await_true("the finding", gone);

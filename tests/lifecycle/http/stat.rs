@@ -1,4 +1,4 @@
-//! Statistics are the same however often they are computed.
+//! Tests that the statistics of calls stay the same when awty_http computes them again.
 
 use super::Http;
 
@@ -85,7 +85,8 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// Each call ends 8 s after its slot, so two slots of a plan of 3 s pass.
+/// Each call ends 8 s after its due time. With a period of 3 s, the call that began in time misses two later due times.
+/// The call that was repeated after 2 s misses three.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {
     let http = Http::open();
@@ -196,7 +197,7 @@ const MANY: &str = "
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
     SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
-/// A roll-up writes the sums of jobs last.
+/// The hourly roll-up counts calls in parts. Its last part writes the totals of each job.
 #[test]
 fn a_roll_up_in_parts_counts_each_call() {
     let http = Http::open();

@@ -33,7 +33,7 @@ fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
     let shop = shop_with(", heartbeat => '10 min'", 2);
     let mut client = shop.client();
     let leased = await_claim(&shop, 2);
-    // The transaction keeps an inspection from ending the expired leases.
+    // An open transaction locks the leases, so that no inspection ends the expired leases before the answers.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute(&format!("BEGIN; {EXPIRE}")).unwrap();
     let beat: Vec<i64> = admin.query_one("SELECT awty.heartbeat($1)", &[&vec![leased[0].lease, 7]]).unwrap().get(0);

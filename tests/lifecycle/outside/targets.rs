@@ -139,7 +139,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // Otherwise the next ten failures could last ten seconds on a slow machine and open the breaker.
+    // The breaker opens only if the failures last for ten seconds. The test moves the time of the first failure ahead,
+    // because the next ten failures could last ten seconds on a slow machine.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -209,7 +210,8 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);
     let with = read_by_a_claim(&mut client);
-    // A claim for n checks looks at the n oldest checks, and then goes from target to target.
+    // A claim for n checks first reads the n oldest checks. If their target is blocked, the claim reads the checks of
+    // the other targets, without reading all checks of the blocked target.
     assert!(with < 2 * without, "{with} blocks and rows, and {without} without them");
 }
 

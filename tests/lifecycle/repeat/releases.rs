@@ -1,7 +1,7 @@
 use super::{expect_each_has_its_check, plan, seconds};
 use awty_testkit::fixture::{GATE, Shop};
 
-/// If the client rolls back the release, an inspection puts the check on hold again.
+/// If the client rolls back its call of `awty.release()`, an inspection puts the check on hold again.
 #[test]
 fn a_release_that_is_committed_after_the_end_of_the_run_leaves_nothing_held() {
     let shop = Shop::open();

@@ -1,4 +1,5 @@
-//! Each cleared alert that was told at level 1 or above is followed by one call of `call_cleared` (P15).
+//! If awty has reported an alert at level 1 or above, and later clears this alert, awty calls the function
+//! `call_cleared` once (P15).
 
 use super::{LATE, ORDERS, await_state, await_walked, state, watch, watched};
 use awty_testkit::Cluster;
@@ -19,7 +20,8 @@ fn solving() -> Shop {
     shop
 }
 
-/// Returns the keys of the rows whose alert has a pending call, and of those whose call has run: `pending 1; solved 2`.
+/// Lists the keys of two groups of rows. For the rows after `pending`, awty will still call `call_cleared`. For the
+/// rows after `solved`, this call has run. Example: `pending 1; solved 2`.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -56,7 +58,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     shop.cluster.superuser("postgres").batch_execute(&bypassed(5)).unwrap();
     shop.run("SELECT awty.check_now('orders', 5, 'orders')");
     await_calls(&shop, "pending 1 2 3 4 5; solved ");
-    // A sweep clears the alert.
+    // From time to time, awty compares all open alerts with their rows (a sweep). The sweep clears this alert.
     shop.cluster.superuser("postgres").batch_execute(&bypassed(6)).unwrap();
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
     shop.job("wake", awty_testkit::fixture::NOTE, "");
@@ -81,7 +83,8 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     assert!(shop.cluster.value::<bool>("postgres", ends));
 }
 
-/// An alert that was told only as a reminder, or only held, has nothing to take back.
+/// awty does not call `call_cleared` for an alert that was never reported at level 1. Such an alert was reported only
+/// as a reminder, or was put on hold before its first report.
 #[test]
 fn only_an_alert_that_was_told_at_level_1_calls_the_function() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());

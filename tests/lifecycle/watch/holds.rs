@@ -1,4 +1,4 @@
-//! A hold of a watched row acknowledges the row's alert.
+//! If a user calls `awty.hold()` for a watched row, awty does not report the alert of this row until the hold ends.
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched};
 use awty_testkit::fixture::Shop;
@@ -21,7 +21,6 @@ fn told(shop: &Shop) -> String {
     )
 }
 
-/// Key, level, number of tellings, holder and note of each held alert.
 fn held(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -100,7 +99,8 @@ fn a_hold_ends_at_its_time() {
     assert!(shop.cluster.value::<bool>("postgres", next));
 }
 
-/// If a rule has no `since`, a new check that a hold makes keeps the row's old start time.
+/// If a rule has no `since`, awty stores the time at which a row begins to wait. A hold makes a new check for the row,
+/// and this check must keep the stored time.
 #[test]
 fn a_hold_keeps_the_start_of_the_clock() {
     let shop = watched("");

@@ -31,7 +31,6 @@ const ORDERS: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at
     status text NOT NULL DEFAULT 'UNSHIPPED', note text)";
 const LATE: &str = "now() - interval '4 hours'";
 
-/// `more` is further arguments of `awty.watch()`.
 fn watched(more: &str) -> Shop {
     watched_on(Cluster::builder().start(), more)
 }
@@ -49,11 +48,13 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // A row that changes during the walk still has a check afterwards.
+    // For a new rule, awty reads all rows that exist (the walk). A row that changes during the walk keeps a check that
+    // some tests do not expect, so the test waits for the end of the walk.
     await_walked(shop);
 }
 
-/// Row and level of each open alert, and the pending rows that are not silenced: `late 1:2 2:1; pending 1 3`.
+/// Lists the row and the level of each open alert, and then the rows whose check is pending and not held. Example:
+/// `late 1:2 2:1; pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

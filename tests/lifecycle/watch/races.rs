@@ -56,7 +56,8 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     }
     shop.run("SELECT awty.schedule('orders', '1', 'orders', after => '0')");
     await_state(&shop, "late 1:1; pending -");
-    // With the second value, the row stays late.
+    // The first client makes the row young enough to be in time. The second client makes the row older, so that it
+    // stays late.
     for (client, placed_at) in clients.iter_mut().zip(["now()", "placed_at - interval '1 hour'"]) {
         let write = format!("UPDATE shop.orders SET placed_at = {placed_at}; COMMIT");
         let failed = client.batch_execute(&write).unwrap_err();

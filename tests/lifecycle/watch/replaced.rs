@@ -2,7 +2,7 @@ use super::{ORDERS, await_walked};
 use awty_testkit::fixture::Shop;
 use awty_testkit::{Cluster, PATIENCE};
 
-/// Nothing is open on these days after the calendar was replaced.
+/// Days without opening hours in the calendar that replaces the first calendar.
 const CLOSED: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + d FROM unnest('{-10,-9,0,1}'::int[]) AS d)";
 
 fn shop() -> Shop {
@@ -92,7 +92,8 @@ fn a_row_keeps_the_start_of_its_clock() {
     shop.await_true("a check at the new level 1", &same);
 }
 
-/// The row of a transaction that was open at the replacement has a check by the old calendar.
+/// A client inserts a row, and the calendar is replaced before the client commits. awty has therefore computed the
+/// check of this row with the old calendar.
 #[test]
 fn the_check_of_a_row_that_commits_later_moves_too() {
     let shop = shop();
@@ -110,7 +111,8 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
 
-/// The second walk waits for transactions that are older than the new calendar.
+/// After the calendar was replaced, awty reads all rows of the rule twice. The second time (the second walk), awty
+/// waits for the end of transactions that are older than the new calendar.
 #[test]
 fn a_walk_keeps_the_newer_time_of_a_client() {
     let shop = shop();

@@ -32,7 +32,8 @@ fn is_true(journey: &mut Transaction, what: &str, sql: &str) {
     assert_eq!(found, Some(true), "{what}");
 }
 
-/// In minutes since `placed_at`: begin and end of each stop, and begin of the present stop.
+/// Lists the times at which the clock of the row was stopped, in minutes since `placed_at`. `0-90` is a past stop with
+/// its start and end. `since 30` is the start of a stop that still lasts.
 fn stops(shop: &Shop, id: i64) -> String {
     shop.cluster.value(
         "postgres",
@@ -140,7 +141,6 @@ fn each_row_has_the_stop_of_the_contract() {
     assert_eq!((stops(&shop, 5), shop.slot_of("5")), ("since 0".into(), slot), "silenced");
     shop.run("DELETE FROM shop.orders WHERE id = 5");
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.stop WHERE key = '5'"), 0);
-    // Another expression, and then none.
     shop.run("INSERT INTO shop.orders VALUES (6, now() - interval '30 min', 'UNSHIPPED', 'asked')");
     watch(&shop, "since => 'placed_at', within => '3 hours', stopped => $$note = 'asked'$$, replace => true");
     assert_eq!(stops(&shop, 6), "since 30", "watched before");
@@ -176,7 +176,8 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// A stop that no trigger has seen counts from the moment at which a check sees it.
+/// If a write bypasses the triggers, awty notices the start or end of a stop only in the next check of the row. The
+/// time of this check then counts as the start or end.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -252,7 +253,8 @@ fn what_cannot_stop_a_clock() {
     assert_eq!(shop.cluster.value::<i64>("postgres", left), 0);
 }
 
-/// A rule without `stopped` has the triggers and functions that it had before there was `stopped`.
+/// The argument `stopped` adds a trigger. A rule without `stopped` must have the same triggers and functions as before
+/// `stopped` was added to awty.
 #[test]
 fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     let shop = shop();

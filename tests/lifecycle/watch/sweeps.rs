@@ -37,7 +37,8 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// No crash or delayed process may come between the change and the sweep that it starts.
+/// If a rule changes, a sweep must compare all its alerts with the new rule. The change itself schedules the sweep,
+/// because a crash or a delayed process could otherwise prevent it.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");

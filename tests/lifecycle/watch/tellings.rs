@@ -21,7 +21,6 @@ fn shop(rule: &str) -> Shop {
     shop
 }
 
-/// Level and time in UTC of each report.
 fn told(journey: &mut Transaction) -> String {
     let sql = "SELECT coalesce(string_agg(level || ' ' || to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', ' ORDER BY at), '-') FROM shop.told";
     journey.query_one(sql, &[]).unwrap().get(0)
@@ -40,7 +39,8 @@ fn a_rule_reminds_tells_and_repeats_in_open_time() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     travel(&mut journey, "22 days");
-    // The reminder one open day before level 1 is due on Friday at 12:00.
+    // The alert reaches level 1 on Monday at 12:00. The first reminder comes one working day earlier, on Friday at
+    // 12:00.
     let tellings = told(&mut journey);
     assert!(
         tellings.starts_with(
