@@ -108,7 +108,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// awty reads more rows after a crash.
+/// Checks run before and after a crash of the server, because awty reads more rows after a crash.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

@@ -18,7 +18,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         shop.cluster.execute("postgres", &[&format!("CREATE DATABASE d{number}")]);
     }
     let mut cluster = shop.cluster;
-    // awty inspects the databases with the highest numbers last.
+    // The extension is in the databases d… with the highest numbers, because awty inspects these databases last.
     let with_awty = || (0..number_of_databases()).rev().take(WITH_AWTY).map(|number| format!("d{number}"));
     for database in with_awty() {
         cluster.execute(
@@ -48,7 +48,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         number_of_databases(),
         late.fold(f64::MIN, f64::max)
     );
-    // awty must have no connection for much longer than a worker or an inspection lasts.
+    // Waits until awty has had no connection for longer than a worker or an inspection lasts.
     let connected =
         "SELECT count(*) FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
     let mut since = Instant::now();

@@ -1,15 +1,16 @@
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// In bytes. The memory of the process is enough for the text, but not for a copy.
+/// Length of the text in bytes. `MEMORY` allows a server process to hold the text, but no copy of it.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// A copy of the text would crash its process, and with it all sessions of the server.
+/// If the server process copied the text, the process would exceed its memory limit and crash. A crash would end all
+/// sessions of the server.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // Otherwise the planner would compute the text and copy it as a constant.
+    // Without random(), the planner would compute the text and copy it as a constant.
     let long = format!("repeat(repeat('x', 100000), (random() * 0 + {LENGTH} / 100000)::integer)");
     let calls = [
         "awty.schedule(LONG, 'k', 'note', after => '1 h')",

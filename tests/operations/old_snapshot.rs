@@ -1,4 +1,5 @@
-//! A session with an old snapshot prevents the removal of dead rows. awty must still run its checks.
+//! An old snapshot of a session prevents the removal of dead rows from awty's tables. awty must run its checks all the
+//! same.
 
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;

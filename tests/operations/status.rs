@@ -38,7 +38,7 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// Background workers that the server allows, without the launcher.
+/// Number of background workers that the server allows in addition to awty's launcher.
 const FREE: u32 = 4;
 
 struct Taken(Vec<std::thread::JoinHandle<()>>);

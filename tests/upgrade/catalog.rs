@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// The default privileges reveal an upgrade script that does not revoke rights.
+/// Starts a server whose default privileges grant all rights on new objects to other roles. An upgrade script that does
+/// not revoke these rights then gives another catalog than an installation.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -118,8 +119,8 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Runs an upgrade script many times, each time without another statement. Returns the lines that the pictures then
-/// lack.
+/// Runs the upgrade script once for each of its statements, and leaves this statement out. Returns the catalog lines
+/// that are then missing.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
@@ -139,7 +140,8 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// ADD COLUMN with a default is forbidden for awty.future_job (CONTRIBUTING.md), but no picture shows it.
+/// ADD COLUMN with a default is forbidden for awty.future_job (CONTRIBUTING.md), because PostgreSQL refuses it if a
+/// column of a user's table has this type. The comparison of catalogs cannot find such a default.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

@@ -9,7 +9,8 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
 pub const HERE: &str = "0.1";
-/// With the feature `next-version`, `src/version.rs` serves this version.
+/// The version after `HERE`. A library with the feature `next-version` works with the SQL objects of both versions
+/// (`src/version.rs`).
 pub const NEXT: &str = "0.2";
 
 pub struct Extension {

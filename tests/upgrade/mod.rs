@@ -234,7 +234,7 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        // Checks may be kept from running only by the paused job and by jobs of external workers.
+        // The only reasons for waiting checks may be the paused job and the jobs of external workers.
         let in_the_way = "SELECT concat_ws(', ', CASE WHEN NOT enabled THEN 'disabled' END, CASE WHEN database_held THEN 'held' END, last_error,
                 CASE WHEN why !~ 'job \"(paused|[a-z]+_(out|once)|parcel)\"' THEN why END) FROM awty.status";
         new.await_that(&format!("database {database} to be ready"), TO_CATCH_UP, || {
