@@ -1,53 +1,46 @@
 //! SQL statements that find or write the checks of rules by the keys of the watched rows.
 
 use super::rule::Rule;
-use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::typed::{Outcome, row, statement};
-use crate::store::{arg, time};
 use awty_core::Time;
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::pg_sys;
 
-statement!(
-    put_all,
-    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
+statement! {
+    fn put_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
       SELECT $1, $2, k.key, k.slot, k.slot, $5, $6
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k
       ON CONFLICT (entity_name, entity_key, job) DO UPDATE SET next_check_at = excluded.next_check_at, attempt = 0,
           scheduled_by = excluded.scheduled_by, scheduled_at = excluded.scheduled_at"
-);
+}
 
-statement!(
-    add_all,
-    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
+statement! {
+    fn add_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
       SELECT $1, $2, k.key, k.slot, k.slot, $5, $6
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k"
-);
+}
 
-statement!(
-    insert_one,
-    [TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
+statement! {
+    fn insert_one(rule: &Text, entity_name: &Text, key: &Text, slot: Time, role: pg_sys::Oid, at: Time) -> bool = query,
     c"INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
       VALUES ($1, $2, $3, $4, $4, $5, $6)
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
-);
+}
 
-statement!(
-    keep_all,
-    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
+statement! {
+    fn keep_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
       SELECT $1, $2, k.key, k.slot, k.slot, $5, $6
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
-);
+}
 
-// Only keys with a pending check are selected, so each INSERT becomes an update. Unlike an UPDATE, ON CONFLICT always
-// finds the row by the index.
-statement!(
-    move_all,
-    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
+// Selects only keys with a pending check, so each INSERT becomes an update. The checks of silenced rows stay. Unlike an
+// UPDATE, ON CONFLICT always finds the row by the index.
+statement! {
+    fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
       SELECT $1, $2, k.key, k.slot, k.slot, $5, $6
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k
@@ -56,7 +49,7 @@ statement!(
           WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 AND NOT p.held LIMIT 1) AS p
       ON CONFLICT (entity_name, entity_key, job) DO UPDATE SET next_check_at = excluded.next_check_at
       WHERE f.next_check_at <> excluded.next_check_at"
-);
+}
 
 statement! {
     /// The caller must have locked the check. A check that is due earlier stays.
@@ -64,15 +57,14 @@ statement! {
     c"UPDATE awty.future_job SET next_check_at = LEAST(next_check_at, $2) WHERE id = $1"
 }
 
-statement!(
-    select_pending,
-    [TEXTOID, TEXTOID, TEXTARRAYOID],
+statement! {
+    fn select_pending(rule: &Text, entity_name: &Text, keys: &[Text]) -> Vec<Pending> = query,
     c"SELECT f.entity_key, f.scheduled_at, f.held FROM pg_catalog.unnest($3) AS k (key)
       CROSS JOIN LATERAL (
           SELECT p.entity_key, p.scheduled_at, p.held FROM awty.future_job AS p
           WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1
       ) AS f"
-);
+}
 
 statement! {
     pub fn keys_after(rule: &Text, entity_name: &Text, after: &Text, limit: i64) -> Vec<Text> = query,
@@ -80,25 +72,23 @@ statement! {
       WHERE f.entity_name = $2 AND f.entity_key > $3 AND f.job = $1 ORDER BY f.entity_key LIMIT $4"
 }
 
-statement!(
-    lock_all,
-    [TEXTOID, TEXTOID, TEXTARRAYOID],
+statement! {
+    fn lock_all(rule: &Text, entity_name: &Text, keys: &[Text]) -> Vec<i64> = query,
     c"SELECT f.id FROM (SELECT u.key FROM pg_catalog.unnest($3) AS u (key) ORDER BY u.key) AS k
       CROSS JOIN LATERAL (
           SELECT p.id FROM awty.future_job AS p
           WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1 FOR UPDATE
       ) AS f"
-);
+}
 
-statement!(
-    lock_free_all,
-    [TEXTOID, TEXTOID, TEXTARRAYOID],
+statement! {
+    fn lock_free_all(rule: &Text, entity_name: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"SELECT f.entity_key FROM pg_catalog.unnest($3) AS k (key)
       CROSS JOIN LATERAL (
           SELECT p.entity_key FROM awty.future_job AS p
           WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1 FOR UPDATE SKIP LOCKED
       ) AS f"
-);
+}
 
 statement!(
     select_rows,
@@ -132,87 +122,50 @@ pub struct ScheduledBy {
     pub at: Time,
 }
 
-fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) -> [crate::store::statement::Arg; 6] {
-    let slot = |slot: &Time| clock::to_timestamptz(*slot);
-    [
-        Some(rule.name.datum()),
-        Some(rule.entity_name.datum()),
-        arg(keys.to_vec()),
-        slots.iter().map(slot).collect::<Vec<_>>().into_datum(),
-        arg(by.role),
-        time(by.at),
-    ]
-}
-
-/// If a check is already pending, it becomes due at the given slot.
+/// Inserts checks of rows. If a check is already pending, it becomes due at the given slot.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
-    put_all().execute(&args(rule, keys, slots, by));
+    put_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
 pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
-    add_all().execute(&args(rule, keys, slots, by));
+    add_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
 /// Returns `false` if the check is already pending.
 pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
-    let args = [
-        Some(rule.name.datum()),
-        Some(rule.entity_name.datum()),
-        Some(key.datum()),
-        arg(clock::to_timestamptz(slot)),
-        arg(by.role),
-        time(by.at),
-    ];
-    insert_one().execute(&args) == 1
+    insert_one(&rule.name, &rule.entity_name, key, slot, by.role, by.at)
 }
 
 /// Skips keys that already have a pending check.
 pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
-    keep_all().execute(&args(rule, keys, slots, by));
-}
-
-fn special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) -> [crate::store::statement::Arg; 6] {
-    [
-        Some(rule.datum()),
-        Some(Text::from(entity_name).datum()),
-        arg(vec![rule.clone()]),
-        vec![clock::to_timestamptz(now)].into_datum(),
-        arg(role),
-        time(now),
-    ]
+    keep_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
 /// If a walk is already pending, it is written, so that its run is undone.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
-    put_all().execute(&special(rule, entity_name, now, role));
+    put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
 }
 
 /// A walk or a sweep that is already pending stays.
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
-    keep_all().execute(&special(rule, entity_name, now, role));
+    keep_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
 }
 
 /// The caller must have locked the checks.
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
-    move_all().execute(&args(rule, keys, slots, by));
+    move_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
 pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<Pending> {
-    let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
-    select_pending().query(&given, Outcome::read)
+    select_pending(&rule.name, &rule.entity_name, keys)
 }
 
 pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
-    if keys.is_empty() {
-        return Vec::new();
-    }
-    let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
-    lock_all().query(&given, crate::store::future_job::ids)
+    if keys.is_empty() { Vec::new() } else { lock_all(&rule.name, &rule.entity_name, keys) }
 }
 
 pub fn lock_free(rule: &Rule, keys: &[Text]) -> Vec<Text> {
-    let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
-    lock_free_all().query(&given, |rows| rows.all(|row| rows.get(row, 1)))
+    lock_free_all(&rule.name, &rule.entity_name, keys)
 }
 
 pub fn given(checks: pg_sys::Datum) -> Vec<RuleCheck> {
