@@ -30,31 +30,17 @@ statement! {
       WHERE f.id = $1"
 }
 
-// This statement serves checks without a row in check_stat.
-statement!(
+// The caller has deleted the check's row, and check_stat has no row of the check.
+statement! {
     archive_one,
     [
-        INT8OID,
-        TEXTOID,
-        TEXTOID,
-        TEXTOID,
-        JSONBOID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        REGROLEOID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        INTERVALOID,
-        INTERVALOID,
-        INT4OID,
-        TEXTOID,
-        REGROLEOID
+        INT8OID, TEXTOID, TEXTOID, TEXTOID, JSONBOID, TIMESTAMPTZOID, TIMESTAMPTZOID, REGROLEOID, TIMESTAMPTZOID,
+        TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, INT4OID, TEXTOID, REGROLEOID
     ],
     c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome, role)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1, $15, $16)"
-);
+}
 
 statement!(
     archive_all,

@@ -34,17 +34,10 @@ statement!(
       JOIN awty.alert AS a ON a.id = n.id AND a.cleared_at IS NULL"
 );
 
-statement!(
+statement! {
     insert_all,
     [
-        TEXTOID,
-        TEXTOID,
-        OIDOID,
-        TIMESTAMPTZOID,
-        TEXTARRAYOID,
-        TIMESTAMPTZARRAYOID,
-        TIMESTAMPTZARRAYOID,
-        INT8OID,
+        TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8OID,
         INT4ARRAYOID
     ],
     c"INSERT INTO awty.alert AS a (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at, reminded_at)
@@ -54,19 +47,12 @@ statement!(
           AS n (key, since, due_at, level)
       ON CONFLICT (rule, entity_key) WHERE cleared_at IS NULL DO NOTHING
       RETURNING a.entity_key, a.id, a"
-);
+}
 
-statement!(
+statement! {
     add_all,
     [
-        TEXTOID,
-        TEXTOID,
-        OIDOID,
-        TIMESTAMPTZOID,
-        TEXTARRAYOID,
-        TIMESTAMPTZARRAYOID,
-        TIMESTAMPTZARRAYOID,
-        INT8OID,
+        TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8OID,
         INT4ARRAYOID
     ],
     c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at, reminded_at)
@@ -74,7 +60,7 @@ statement!(
           CASE WHEN n.level = 0 THEN $4 END
       FROM (SELECT pg_catalog.unnest($5) AS key, pg_catalog.unnest($6) AS since, pg_catalog.unnest($7) AS due_at,
                 pg_catalog.unnest($9) AS level) AS n"
-);
+}
 
 statement!(
     update_level,

@@ -46,17 +46,11 @@ statement! {
     c"SELECT s.key FROM awty_internal.stop AS s WHERE s.rule = $1 AND s.key = ANY ($2) FOR UPDATE SKIP LOCKED"
 }
 
-statement!(
+statement! {
     put_all,
     [
-        TEXTOID,
-        TEXTARRAYOID,
-        TIMESTAMPTZARRAYOID,
-        TIMESTAMPTZARRAYOID,
-        TIMESTAMPTZARRAYOID,
-        INT8ARRAYOID,
-        TIMESTAMPTZARRAYOID,
-        TIMESTAMPTZARRAYOID
+        TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8ARRAYOID,
+        TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID
     ],
     c"INSERT INTO awty_internal.stop (rule, key, since, stops, stopped_since, there_at)
       SELECT $1, n.key, n.since, COALESCE((
@@ -67,7 +61,7 @@ statement!(
           WITH ORDINALITY AS n (key, since, stopped_since, there_at, place)
       ON CONFLICT (rule, key) DO UPDATE SET since = excluded.since, stops = excluded.stops,
           stopped_since = excluded.stopped_since, there_at = excluded.there_at"
-);
+}
 
 statement! {
     pub fn remove(rule: &Text, keys: &[Text]) = query,
