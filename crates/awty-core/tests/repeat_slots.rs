@@ -68,9 +68,6 @@ proptest! {
         let t = second(0) + TimeDelta::microseconds(t);
         let expected = slots(&repetition, t).map(|(_, slot)| slot).find(|&slot| slot > t);
         prop_assert_eq!(repetition.slot_after(t), expected);
-        let boundary = repetition.width.floor(t);
-        let expected = slots(&repetition, boundary).map(|(_, slot)| slot).find(|&slot| slot >= boundary);
-        prop_assert_eq!(repetition.slot_from(boundary), expected);
     }
 
     #[test]

@@ -38,12 +38,6 @@ impl Length {
     pub fn delta(self) -> chrono::TimeDelta {
         chrono::TimeDelta::milliseconds(self.0)
     }
-
-    pub fn rounded_up(self, slot: Length) -> Length {
-        let slot = slot.0.max(1);
-        let whole = self.0 - self.0.rem_euclid(slot);
-        if whole == self.0 { self } else { Length(whole.saturating_add(slot)) }
-    }
 }
 
 pub fn parse(text: &str) -> Result<Length, String> {

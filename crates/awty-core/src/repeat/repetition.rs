@@ -6,7 +6,7 @@
 use super::Plan;
 use super::jitter::Jitter;
 use super::local_time::Zone;
-use super::plan::{earlier, just_before};
+use super::plan::earlier;
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
 
@@ -49,9 +49,5 @@ impl<Z: Zone> Repetition<Z> {
         }
         let last = self.plan.last(since, t).filter(|last| self.delayed(*last) > t);
         last.or_else(|| self.plan.next(t))
-    }
-
-    pub fn slot_from(&self, t: Time) -> Option<Time> {
-        self.slot_after(just_before(t))
     }
 }
