@@ -120,8 +120,7 @@ impl Step {
             Place::Subtransaction => {
                 let tries: Vec<_> =
                     self.calls.iter().map(|call| format!("SELECT garbage.try({})", quoted(call))).collect();
-                let answers = ask_all(client, &tries)?;
-                Ok(self.calls.iter().cloned().zip(answers).collect())
+                self.calls.iter().zip(&tries).map(|(call, sql)| Ok((call.clone(), value(client, sql)?))).collect()
             }
             Place::Restricted => {
                 ask(client, &format!("SELECT pg_catalog.set_config('garbage.call', {}, false)", quoted(first)))?;
@@ -201,10 +200,6 @@ impl Step {
 
 pub fn ask(client: &mut Client, sql: &str) -> Result<String, Error> {
     answer(client.simple_query(sql).map(drop))
-}
-
-fn ask_all(client: &mut Client, statements: &[String]) -> Result<Vec<String>, Error> {
-    statements.iter().map(|sql| value(client, sql)).collect()
 }
 
 pub fn value(client: &mut Client, sql: &str) -> Result<String, Error> {

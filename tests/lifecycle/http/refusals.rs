@@ -2,10 +2,6 @@ use super::{Http, refused};
 use awty_testkit::postgres::error::SqlState;
 
 /// Infinite intervals exist since PostgreSQL 17.
-fn has_endless_lengths(http: &Http) -> bool {
-    http.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000")
-}
-
 #[test]
 fn each_refusal_has_its_sqlstate_and_a_hint() {
     let http = Http::open();
@@ -93,7 +89,9 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         "every => '1 h', ends => 'infinity'",
     ];
     let endless = ["every => 'infinity'", "after => 'infinity'", "at => now(), jitter => 'infinity'"];
-    for field in fields.iter().chain(has_endless_lengths(&http).then_some(&endless).into_iter().flatten()) {
+    let has_endless_lengths: bool =
+        http.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000");
+    for field in fields.iter().chain(has_endless_lengths.then_some(&endless).into_iter().flatten()) {
         let comma = if field.is_empty() { "" } else { ", " };
         assert_eq!(
             refused(&mut app, &format!("SELECT awty_http.schedule('http://x/'{comma}{field})")),

@@ -106,13 +106,11 @@ fn fill(head: &str, arguments: &[String], returns: &str) -> String {
 
 fn add(lines: &mut Vec<String>, piece: &str) {
     match lines.last_mut() {
-        Some(line) if lines_fit(line, piece) => *line += &format!(" {piece}"),
+        Some(line) if !line.ends_with('(') && line.chars().count() + 1 + piece.chars().count() <= WIDTH => {
+            *line += &format!(" {piece}")
+        }
         _ => lines.push(format!("  {piece}")),
     }
-}
-
-fn lines_fit(line: &str, piece: &str) -> bool {
-    !line.ends_with('(') && line.chars().count() + 1 + piece.chars().count() <= WIDTH
 }
 
 fn columns(client: &mut Client, relation: &str) -> Vec<Row> {
