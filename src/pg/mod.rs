@@ -12,6 +12,7 @@ pub mod claim_lock;
 pub mod clock;
 pub mod column;
 pub mod expression;
+pub mod insert;
 pub mod jsonb;
 pub mod owner;
 pub mod procedure;

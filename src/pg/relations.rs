@@ -17,7 +17,7 @@ pub const JOB: Name = Name(c"awty", c"job");
 const ALERT: Name = Name(c"awty", c"alert");
 /// `job_stat` is not in `RELATIONS`, because neither runs nor clients use it.
 pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
-const HISTORY: Name = Name(c"awty", c"future_job_history");
+pub const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
 
 pub const LEASE: Name = Name(c"awty_internal", c"lease");

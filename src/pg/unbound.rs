@@ -10,8 +10,14 @@ use std::ffi::{CStr, c_char, c_int, c_long};
 
 pub type TimeoutHandler = unsafe extern "C" fn();
 
+/// PostgreSQL's struct, whose fields are private.
+#[repr(C)]
+pub struct PartitionTupleRouting {
+    _private: [u8; 0],
+}
+
 mod c {
-    use super::{TimeoutHandler, c_char, c_int, c_long, pg_sys};
+    use super::{PartitionTupleRouting, TimeoutHandler, c_char, c_int, c_long, pg_sys};
 
     unsafe extern "C-unwind" {
         // utils/timeout.h
@@ -49,7 +55,20 @@ mod c {
         ) -> c_int;
         pub fn SPI_cursor_fetch(cursor: pg_sys::Portal, forward: bool, count: c_long);
         pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
-        // catalog/partition.h
+        // Declared in executor/execPartition.h.
+        pub fn ExecSetupPartitionTupleRouting(
+            estate: *mut pg_sys::EState,
+            table: pg_sys::Relation,
+        ) -> *mut PartitionTupleRouting;
+        pub fn ExecFindPartition(
+            state: *mut pg_sys::ModifyTableState,
+            root: *mut pg_sys::ResultRelInfo,
+            routing: *mut PartitionTupleRouting,
+            slot: *mut pg_sys::TupleTableSlot,
+            estate: *mut pg_sys::EState,
+        ) -> *mut pg_sys::ResultRelInfo;
+        pub fn ExecCleanupTupleRouting(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting);
+        // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
         // parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's wrappers lose an ERROR's SQLSTATE and
         // position.
@@ -155,7 +174,45 @@ pub unsafe fn after_trigger_fire_deferred() {
     unsafe { c::AfterTriggerFireDeferred() };
 }
 
-/// An ERROR becomes a panic, as in pgrx's wrappers.
+/// # Safety
+///
+/// The relation is an open partitioned table. It stays open until [`exec_cleanup_tuple_routing`].
+pub unsafe fn exec_setup_partition_tuple_routing(
+    estate: *mut pg_sys::EState,
+    table: pg_sys::Relation,
+) -> *mut PartitionTupleRouting {
+    // SAFETY: guaranteed by the caller. An ERROR becomes a panic, as in pgrx's wrappers.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecSetupPartitionTupleRouting(estate, table)) }
+}
+
+/// Returns the partition of the row, locked, and with its indexes open.
+///
+/// # Safety
+///
+/// `state` stands for an INSERT into the table that `routing` was made for, and the slot has a row of this table.
+pub unsafe fn exec_find_partition(
+    state: *mut pg_sys::ModifyTableState,
+    routing: *mut PartitionTupleRouting,
+    slot: *mut pg_sys::TupleTableSlot,
+    estate: *mut pg_sys::EState,
+) -> *mut pg_sys::ResultRelInfo {
+    // SAFETY: guaranteed by the caller. An ERROR becomes a panic, as in pgrx's wrappers.
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            c::ExecFindPartition(state, (*state).rootResultRelInfo, routing, slot, estate)
+        })
+    }
+}
+
+/// # Safety
+///
+/// `state` and `routing` are those of [`exec_find_partition`].
+pub unsafe fn exec_cleanup_tuple_routing(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting) {
+    // SAFETY: guaranteed by the caller. An ERROR becomes a panic, as in pgrx's wrappers.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecCleanupTupleRouting(state, routing)) };
+}
+
+/// Returns all ancestors of the partition, the parent first.
 ///
 /// # Safety
 ///

@@ -1,12 +1,14 @@
 //! Moves checks that end from `awty.future_job` to the history.
 
 use super::record::{End, FailureTexts, RunRecord};
+use super::statement::Arg;
 use super::typed::statement;
 use super::{arg, interval, time};
 use crate::pg::catch::Failure;
+use crate::pg::insert::{Column, insert};
 use crate::pg::relations;
 use crate::pg::text::Text;
-use crate::store::check_row::{self, Row};
+use crate::store::check_row::Row;
 use crate::store::job::Job;
 use crate::store::{check_stat, future_job};
 use awty_core::{Outcome, Time};
@@ -30,6 +32,29 @@ statement! {
       WHERE f.id = $1"
 }
 
+const COLUMNS: [Column; 20] = [
+    (c"id", pg_sys::INT8OID),
+    (c"job", pg_sys::TEXTOID),
+    (c"entity_name", pg_sys::TEXTOID),
+    (c"entity_key", pg_sys::TEXTOID),
+    (c"args", pg_sys::JSONBOID),
+    (c"first_check_at", pg_sys::TIMESTAMPTZOID),
+    (c"next_check_at", pg_sys::TIMESTAMPTZOID),
+    (c"scheduled_by", pg_sys::REGROLEOID),
+    (c"scheduled_at", pg_sys::TIMESTAMPTZOID),
+    (c"started_at", pg_sys::TIMESTAMPTZOID),
+    (c"finished_at", pg_sys::TIMESTAMPTZOID),
+    (c"run_time", pg_sys::INTERVALOID),
+    (c"lateness", pg_sys::INTERVALOID),
+    (c"check_count", pg_sys::INT4OID),
+    (c"attempts", pg_sys::INT4OID),
+    (c"outcome", pg_sys::TEXTOID),
+    (c"sqlstate", pg_sys::TEXTOID),
+    (c"message", pg_sys::TEXTOID),
+    (c"role", pg_sys::REGROLEOID),
+    (c"context", pg_sys::TEXTOID),
+];
+
 // The caller has deleted the check's row, and check_stat has no row of the check.
 statement! {
     archive_one,
@@ -41,18 +66,6 @@ statement! {
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome, role)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1, $15, $16)"
 }
-
-statement!(
-    archive_all,
-    [RECORDARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],
-    c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
-          scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
-          sqlstate, message, role)
-      SELECT g.id, g.job, g.entity_name, g.entity_key, g.args, g.first_check_at, g.next_check_at,
-          g.scheduled_by, g.scheduled_at, $2, $3, $4, $5, g.check_count + 1, 1, $6,
-          NULL, NULL, $7::pg_catalog.regrole
-      FROM pg_catalog.unnest($1) AS g"
-);
 
 statement! {
     fn archive_without_run(
@@ -96,32 +109,55 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// The caller has deleted the checks' rows.
+/// Inserts rows without SQL where SQL would add nothing. The caller has deleted the rows of the checks, for all of which
+/// this run was the first.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
-    let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
-    while let Some((_, outcome)) = left.first() {
-        let outcome = *outcome;
-        let (same, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, other)| *other == outcome);
-        left = others;
-        let times = [
-            time(run.started_at),
-            time(run.finished_at.max(run.started_at)),
-            interval(run.run_time),
-            interval(run.lateness()),
-        ];
-        let word = arg(word(outcome));
-        if let [(row, _)] = same[..] {
-            let mut args = row.scheduled().to_vec();
-            args.extend(times);
-            args.extend([arg(row.check_count.saturating_add(1)), word, arg(job.role)]);
-            archive_one().execute(&args);
-            continue;
-        }
-        let rows = same.into_iter().map(|(row, _)| row.datum);
-        let mut args = vec![Some(check_row::array(rows, relations::row_type()))];
-        args.extend(times);
-        args.extend([word, arg(job.role)]);
-        archive_all().execute(&args);
+    let times = [
+        time(run.started_at),
+        time(run.finished_at.max(run.started_at)),
+        interval(run.run_time),
+        interval(run.lateness()),
+    ];
+    let role = arg(job.role);
+    let rows: Vec<[Arg; 20]> = checks
+        .iter()
+        .filter(|(_, outcome)| is_kept(job, *outcome))
+        .map(|(row, outcome)| {
+            let [id, name, entity_name, entity_key, args, first, next, by, at] = row.scheduled();
+            let [started, finished, run_time, lateness] = times;
+            let (count, outcome) = (arg(row.check_count.saturating_add(1)), arg(word(*outcome)));
+            [
+                id,
+                name,
+                entity_name,
+                entity_key,
+                args,
+                first,
+                next,
+                by,
+                at,
+                started,
+                finished,
+                run_time,
+                lateness,
+                count,
+                arg(1),
+                outcome,
+                None,
+                None,
+                role,
+                None,
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    let inserted = relations::oid(relations::HISTORY).map_or(0, |table| insert(table, &COLUMNS, &rows));
+    for row in &rows[inserted..] {
+        let mut args = row[..14].to_vec();
+        args.extend([row[15], role]);
+        archive_one().execute(&args);
     }
 }
 

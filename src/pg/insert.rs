@@ -1,0 +1,212 @@
+//! Inserts rows into a partitioned table as COPY FROM does: finds the partition, checks the constraints, and writes the
+//! row and its index entries. No executor is started, which costs more than the row itself.
+//!
+//! Invariant: a row is inserted in this way only if an INSERT by SQL would do the same. A trigger, a rule, forced row
+//! security, another owner, or another set of columns needs SQL. Constraints and expressions of indexes are evaluated
+//! by the same user and with the same `search_path` as in SQL.
+//!
+//! Does not: fire triggers, so no constraint may be deferrable or a foreign key. Both have triggers.
+
+use super::owner::as_owner;
+use super::{changes, unbound};
+use pgrx::{PgTupleDesc, pg_sys};
+use std::cell::RefCell;
+use std::ffi::CStr;
+
+pub type Column = (&'static CStr, pg_sys::Oid);
+
+const LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+
+/// Inserts rows that have a value for each column of the table. Stops before the first row that needs SQL, and returns
+/// the number of inserted rows.
+pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &[[Option<pg_sys::Datum>; N]]) -> usize {
+    // SAFETY: the table exists, because the caller has locked it. An ERROR unwinds, and the abort closes the relations
+    // and frees the memory.
+    as_owner(|| unsafe {
+        let relation = pg_sys::table_open(table, LOCK);
+        let inserted = if is_plain(relation, columns) { insert_into(relation, columns, rows) } else { 0 };
+        pg_sys::table_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+        inserted
+    })
+}
+
+/// # Safety
+///
+/// `relation` is an open partitioned table with these columns.
+unsafe fn insert_into<const N: usize>(
+    relation: pg_sys::Relation,
+    columns: &[Column; N],
+    rows: &[[Option<pg_sys::Datum>; N]],
+) -> usize {
+    // SAFETY: as COPY FROM and the apply worker call these functions. What they allocate is in the memory of `estate`,
+    // whose tables are closed before it is freed. The values have the types of the columns.
+    unsafe {
+        let estate = pg_sys::CreateExecutorState();
+        let memory = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
+        let slot = pg_sys::MakeSingleTupleTableSlot((*relation).rd_att, &raw const pg_sys::TTSOpsVirtual);
+        let state = target(estate, relation);
+        let routing = unbound::exec_setup_partition_tuple_routing(estate, relation);
+        let mut inserted = 0;
+        for row in rows {
+            pg_sys::ExecClearTuple(slot);
+            for (n, value) in row.iter().enumerate() {
+                *(*slot).tts_values.add(n) = value.unwrap_or(pg_sys::Datum::from(0));
+                *(*slot).tts_isnull.add(n) = value.is_none();
+            }
+            pg_sys::ExecStoreVirtualTuple(slot);
+            let partition = unbound::exec_find_partition(state, routing, slot, estate);
+            if !is_plain((*partition).ri_RelationDesc, columns) {
+                break;
+            }
+            write(partition, slot, estate);
+            inserted += 1;
+        }
+        unbound::exec_cleanup_tuple_routing(state, routing);
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
+        pg_sys::MemoryContextSwitchTo(memory);
+        pg_sys::FreeExecutorState(estate);
+        // Later statements of this transaction see the rows.
+        pg_sys::CommandCounterIncrement();
+        inserted
+    }
+}
+
+/// Returns the state that tuple routing needs of an INSERT into the table.
+///
+/// # Safety
+///
+/// `relation` stays open as long as `estate` exists, whose memory is the current one.
+unsafe fn target(estate: *mut pg_sys::EState, relation: pg_sys::Relation) -> *mut pg_sys::ModifyTableState {
+    // SAFETY: nodes are zeroed memory with a tag. PostgreSQL reads the range table if the table is foreign, or if a
+    // constraint is violated.
+    unsafe {
+        let entry = node::<pg_sys::RangeTblEntry>(pg_sys::NodeTag::T_RangeTblEntry);
+        (*entry).rtekind = pg_sys::RTEKind::RTE_RELATION;
+        (*entry).relid = (*relation).rd_id;
+        (*entry).relkind = (*(*relation).rd_rel).relkind;
+        (*entry).rellockmode = LOCK;
+        let range_table = pg_sys::lappend(std::ptr::null_mut(), entry.cast());
+        #[cfg(feature = "pg15")]
+        pg_sys::ExecInitRangeTable(estate, range_table);
+        #[cfg(not(feature = "pg15"))]
+        {
+            let mut rights = std::ptr::null_mut();
+            pg_sys::addRTEPermissionInfo(&mut rights, entry);
+            #[cfg(not(feature = "pg18"))]
+            pg_sys::ExecInitRangeTable(estate, range_table, rights);
+            #[cfg(feature = "pg18")]
+            pg_sys::ExecInitRangeTable(estate, range_table, rights, pg_sys::bms_make_singleton(1));
+        }
+        let root = node::<pg_sys::ResultRelInfo>(pg_sys::NodeTag::T_ResultRelInfo);
+        pg_sys::InitResultRelInfo(root, relation, 1, std::ptr::null_mut(), 0);
+        let state = node::<pg_sys::ModifyTableState>(pg_sys::NodeTag::T_ModifyTableState);
+        (*state).ps.state = estate;
+        (*state).operation = pg_sys::CmdType::CMD_INSERT;
+        (*state).mt_nrels = 1;
+        (*state).resultRelInfo = root;
+        (*state).rootResultRelInfo = root;
+        state
+    }
+}
+
+/// # Safety
+///
+/// `T` is the node that `tag` stands for.
+unsafe fn node<T>(tag: pg_sys::NodeTag) -> *mut T {
+    // SAFETY: every node begins with its tag.
+    unsafe {
+        let node = pg_sys::palloc0(size_of::<T>());
+        *node.cast::<pg_sys::NodeTag>() = tag;
+        node.cast()
+    }
+}
+
+/// # Safety
+///
+/// The slot has a row of the partition, whose indexes are open.
+unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleTableSlot, estate: *mut pg_sys::EState) {
+    // SAFETY: guaranteed by the caller. `ExecFindPartition` has made the memory of one row.
+    unsafe {
+        let relation = (*partition).ri_RelationDesc;
+        (*slot).tts_tableOid = (*relation).rd_id;
+        if !(*(*relation).rd_att).constr.is_null() {
+            pg_sys::ExecConstraints(partition, slot, estate);
+        }
+        pg_sys::table_tuple_insert(relation, slot, pg_sys::GetCurrentCommandId(true), 0, std::ptr::null_mut());
+        if (*partition).ri_NumIndices > 0 {
+            pg_sys::ExecInsertIndexTuples(
+                partition,
+                slot,
+                estate,
+                false,
+                false,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                #[cfg(not(feature = "pg15"))]
+                false,
+            );
+        }
+        pg_sys::MemoryContextReset((*(*estate).es_per_tuple_exprcontext).ecxt_per_tuple_memory);
+    }
+}
+
+/// Whether rows can be inserted into the table, or through it into its partitions, without SQL.
+///
+/// # Safety
+///
+/// The relation is open and locked, and the current user is awty's owner.
+unsafe fn is_plain(relation: pg_sys::Relation, columns: &[Column]) -> bool {
+    thread_local! {
+        static PLAIN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let (changes, table) = (changes::of_relations(), (*relation).rd_id);
+        PLAIN.with_borrow_mut(|(then, known)| {
+            if *then != changes {
+                known.clear();
+                *then = changes;
+            }
+            if !known.contains(&table) && needs_no_sql(relation) && are_columns(relation, columns) {
+                known.push(table);
+            }
+            known.contains(&table)
+        })
+    }
+}
+
+/// # Safety
+///
+/// As for [`is_plain`].
+unsafe fn needs_no_sql(relation: pg_sys::Relation) -> bool {
+    const KINDS: [u8; 2] = [pg_sys::RELKIND_PARTITIONED_TABLE, pg_sys::RELKIND_RELATION];
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let class = &*(*relation).rd_rel;
+        KINDS.contains(&(class.relkind as u8))
+            && (*relation).trigdesc.is_null()
+            && (*relation).rd_rules.is_null()
+            && !class.relforcerowsecurity
+            && class.relowner == pg_sys::GetUserId()
+    }
+}
+
+/// Whether the relation has these columns and no others, all without default values and modifiers of their types.
+///
+/// # Safety
+///
+/// The relation is open.
+unsafe fn are_columns(relation: pg_sys::Relation, columns: &[Column]) -> bool {
+    // SAFETY: guaranteed by the caller. Names are valid C strings.
+    unsafe {
+        let present = PgTupleDesc::from_pg_unchecked((*relation).rd_att);
+        present.len() == columns.len()
+            && present.iter().zip(columns).all(|(column, (name, kind))| {
+                CStr::from_ptr(column.attname.data.as_ptr()) == *name
+                    && column.atttypid == *kind
+                    && column.atttypmod == -1
+                    && !column.atthasdef
+                    && !column.attisdropped
+            })
+    }
+}
