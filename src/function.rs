@@ -165,7 +165,7 @@ fn trusted(
     Ok(())
 }
 
-pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_sys::Oid) -> Result<()> {
+pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_sys::Oid) -> Result<pg_sys::Oid> {
     let label = format!("{}.{}", quoted(schema), quoted(name));
     let found = store::find(schema, name, relations::alert_type(), role)
         .filter(|found| found.kind == b'f' && !found.returns_set && found.result == pg_sys::VOIDOID)
@@ -173,7 +173,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     if !found.may_use_schema {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
     }
-    trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
+    trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)?;
+    Ok(found.oid)
 }
 
 /// At registration, exactly one function must have suitable arguments. Later, one that takes a check is preferred.

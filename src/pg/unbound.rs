@@ -36,20 +36,10 @@ mod c {
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // executor/spi.h and utils/elog.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
-        pub fn SPI_execute_plan(
+        // Declared in executor/spi.h and utils/elog.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
+        pub fn SPI_execute_plan_with_paramlist(
             plan: pg_sys::SPIPlanPtr,
-            values: *mut pg_sys::Datum,
-            nulls: *const c_char,
-            read_only: bool,
-            count: c_long,
-        ) -> c_int;
-        pub fn SPI_execute_with_args(
-            sql: *const c_char,
-            arguments: c_int,
-            types: *mut pg_sys::Oid,
-            values: *mut pg_sys::Datum,
-            nulls: *const c_char,
+            values: pg_sys::ParamListInfo,
             read_only: bool,
             count: c_long,
         ) -> c_int;
@@ -70,8 +60,10 @@ mod c {
         pub fn ExecCleanupTupleRouting(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting);
         // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's wrappers lose an ERROR's SQLSTATE and
-        // position.
+        // Declared in parser/parse_param.h.
+        pub fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int);
+        // Declared in parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's wrappers lose an ERROR's
+        // SQLSTATE and position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,
@@ -270,31 +262,23 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     }
 }
 
+/// Tells the parser the types of the parameters.
+///
 /// # Safety
 ///
-/// SPI must be connected. `values` and `nulls` have one entry for each parameter of the plan.
-pub unsafe fn spi_execute_plan(
-    plan: pg_sys::SPIPlanPtr,
-    values: *mut pg_sys::Datum,
-    nulls: *const c_char,
-    read_only: bool,
-) -> c_int {
-    // SAFETY: guaranteed by the caller.
-    unsafe { c::SPI_execute_plan(plan, values, nulls, read_only, 0) }
+/// `types` has `count` types, and lives until the query is parsed.
+pub unsafe fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int) {
+    // SAFETY: guaranteed by the caller. It raises nothing besides a lack of memory, which becomes a panic, as in pgrx's
+    // wrappers.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::setup_parse_fixed_parameters(state, types, count)) };
 }
 
 /// # Safety
 ///
-/// SPI must be connected. `sql` is a valid C string, and the arrays have one entry for each of `count` parameters.
-pub unsafe fn spi_execute_with_args(
-    sql: *const c_char,
-    count: c_int,
-    types: *mut pg_sys::Oid,
-    values: *mut pg_sys::Datum,
-    nulls: *const c_char,
-) -> c_int {
+/// SPI must be connected. `values` has one entry for each parameter of the plan.
+pub unsafe fn spi_execute_plan(plan: pg_sys::SPIPlanPtr, values: pg_sys::ParamListInfo, read_only: bool) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe { c::SPI_execute_with_args(sql, count, types, values, nulls, false, 0) }
+    unsafe { c::SPI_execute_plan_with_paramlist(plan, values, read_only, 0) }
 }
 
 /// # Safety

@@ -14,8 +14,8 @@ pub fn with_alerts(
     (schema, name): &(Text, Text),
     alerts: impl ExactSizeIterator<Item = pg_sys::Datum>,
 ) -> Result<()> {
-    function::of_alerts(schema, name, watched.rule.terms.role, watched.rule.watched_by)?;
+    let function = function::of_alerts(schema, name, watched.rule.terms.role, watched.rule.watched_by)?;
     let rows = check_row::array(alerts, relations::alert_type());
-    rule_objects::call_with(schema, name, rows, relations::alert_array_type());
+    rule_objects::call_with(function, rows, relations::alert_array_type());
     Ok(())
 }

@@ -153,3 +153,33 @@ fn a_rule_is_not_called_with_alerts_of_others() {
     field.cluster.await_sql("postgres", "the calls", "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE job = 't')");
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM mallory.seen"), 0);
 }
+
+/// PostgreSQL calls it ambiguous if a second function of the same name has a default for each further argument. So a
+/// role that may create functions in the schema could stop all writes to the table.
+#[test]
+fn a_second_function_of_the_same_name_stops_no_rule() {
+    let field = field();
+    field.sql(
+        "alice",
+        "GRANT USAGE, CREATE ON SCHEMA alice TO mallory;
+         CREATE TABLE alice.heard (what text);
+         CREATE FUNCTION alice.tell(awty.alert) RETURNS void LANGUAGE sql AS $$ INSERT INTO alice.heard VALUES ('late') $$;
+         CREATE FUNCTION alice.clear(awty.alert) RETURNS void LANGUAGE sql AS $$ INSERT INTO alice.heard VALUES ('cleared') $$;
+         CREATE TABLE alice.t (id bigint PRIMARY KEY, at timestamptz, s varchar(9), halted boolean);
+         SELECT awty.watch('alice.t', since => 'at', until => $$s = 'y' AND id > 0$$, stopped => 'halted', within => '1 s',
+             call => 'alice.tell', call_cleared => 'alice.clear')",
+    );
+    field.sql(
+        "mallory",
+        "CREATE FUNCTION alice.awty_t(bigint, varchar, int DEFAULT 1) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+         CREATE FUNCTION alice.awty_t(varchar, bigint, int DEFAULT 1) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+         CREATE FUNCTION alice.awty_t_since(timestamptz, int DEFAULT 1) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+         CREATE FUNCTION alice.awty_t_stopped(boolean, int DEFAULT 1) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+         CREATE FUNCTION alice.tell(awty.alert, int DEFAULT 1) RETURNS void LANGUAGE sql AS '';
+         CREATE FUNCTION alice.clear(awty.alert, int DEFAULT 1) RETURNS void LANGUAGE sql AS ''",
+    );
+    field.sql("alice", "INSERT INTO alice.t VALUES (1, now() - interval '1 h', 'n'), (2, now() - interval '1 h', 'n')");
+    field.cluster.await_sql("postgres", "the alerts", "SELECT count(*) = 2 FROM alice.heard");
+    field.sql("alice", "UPDATE alice.t SET s = 'y' WHERE id = 1; DELETE FROM alice.t WHERE id = 2");
+    field.cluster.await_sql("postgres", "the clearing", "SELECT count(*) = 2 FROM alice.heard WHERE what = 'cleared'");
+}

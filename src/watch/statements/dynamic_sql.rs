@@ -2,6 +2,7 @@
 //!
 //! Invariant: every name in the text is quoted and qualified, and no value is part of the text.
 
+use crate::pg::by_oid::Plan;
 use crate::pg::owner::set_local;
 use crate::pg::reraise::{carried, reported};
 use crate::pg::trigger::Firing;
@@ -10,11 +11,12 @@ use crate::store::statement::{Arg, Rows};
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 const MAX_PLANS: usize = 500;
 
 thread_local! {
-    static PLANS: RefCell<HashMap<pg_sys::Oid, HashMap<String, pg_sys::SPIPlanPtr>>> = RefCell::default();
+    static PLANS: RefCell<HashMap<pg_sys::Oid, HashMap<String, Rc<Plan>>>> = RefCell::default();
 }
 
 pub fn command(sql: &str) {
@@ -30,14 +32,12 @@ pub fn command(sql: &str) {
 
 /// The plan of a user's function depends on the current settings, so it is not cached.
 pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
-    let (source, mut types) = (text::server(sql), types.to_vec());
-    let (mut values, nulls) = parameters(&types, args);
-    // SAFETY: as above; values and nulls have one entry per parameter.
+    // SAFETY: as above. SPI_finish frees the plan.
     unsafe {
         pg_sys::SPI_connect();
-        let count = types.len() as i32;
-        let (types, values) = (types.as_mut_ptr(), values.as_mut_ptr());
-        let code = carried(|| unbound::spi_execute_with_args(source.as_ptr(), count, types, values, nulls.as_ptr()));
+        let plan = Plan::new(sql, types);
+        let values = plan.parameters(args);
+        let code = carried(|| plan.execute(values));
         assert!(code >= 0, "a statement of awty failed with SPI code {code}");
         pg_sys::SPI_finish();
     }
@@ -52,13 +52,12 @@ pub fn evaluate<R>(
     firing: Option<Firing>,
     read: impl FnOnce(&Rows) -> R,
 ) -> R {
-    let (mut values, nulls) = parameters(types, args);
-    // SAFETY: values and nulls have one entry per parameter; after an ERROR, the abort cleans SPI up.
+    // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans SPI up.
     unsafe {
         connect(firing);
         let plan = prepared(sql, types);
-        let values = values.as_mut_ptr();
-        let code = carried(|| unbound::spi_execute_plan(plan, values, nulls.as_ptr(), false));
+        let values = plan.parameters(args);
+        let code = carried(|| plan.execute(values));
         assert!(code >= 0, "a statement of awty failed with SPI code {code}");
         let result = read(&Rows::current());
         pg_sys::SPI_finish();
@@ -75,7 +74,8 @@ pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnM
     unsafe {
         connect(Some(firing));
         let plan = prepared(sql, &[]);
-        let cursor = pg_sys::SPI_cursor_open(std::ptr::null(), plan, std::ptr::null_mut(), std::ptr::null(), false);
+        let cursor =
+            pg_sys::SPI_cursor_open(std::ptr::null(), plan.plan, std::ptr::null_mut(), std::ptr::null(), false);
         loop {
             carried(|| unbound::spi_cursor_fetch(cursor, piece));
             let rows = Rows::current();
@@ -93,13 +93,6 @@ pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnM
     }
 }
 
-fn parameters(types: &[pg_sys::Oid], args: &[Arg]) -> (Vec<pg_sys::Datum>, Vec<std::ffi::c_char>) {
-    assert_eq!(args.len(), types.len(), "wrong number of parameters");
-    let values = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
-    let nulls = args.iter().map(|arg| if arg.is_some() { b' ' } else { b'n' } as std::ffi::c_char).collect();
-    (values, nulls)
-}
-
 /// # Safety
 /// The caller must call `SPI_finish` afterwards.
 unsafe fn connect(firing: Option<Firing>) {
@@ -114,14 +107,14 @@ unsafe fn connect(firing: Option<Firing>) {
 
 /// # Safety
 /// SPI must be connected.
-unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
+unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     let role = catalog::current_role();
-    let known = PLANS.with_borrow(|plans| plans.get(&role)?.get(sql).copied());
-    if let Some(plan) = known
+    let known = PLANS.with_borrow(|plans| plans.get(&role)?.get(sql).cloned());
+    if let Some(plan) = &known
         // SAFETY: a plan that was kept.
-        && unsafe { pg_sys::SPI_plan_is_valid(plan) }
+        && unsafe { pg_sys::SPI_plan_is_valid(plan.plan) }
     {
-        return plan;
+        return Rc::clone(plan);
     }
     // With these settings the plan finds rows by key, even if the table is still small. The settings hold until the
     // caller restores its own.
@@ -133,24 +126,18 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
     if let Some(plan) = known {
         return plan;
     }
-    let (source, mut types) = (text::server(sql), types.to_vec());
-    // SAFETY: SPI is connected by the contract of this function; `types` gives the number of its entries.
+    // SAFETY: SPI is connected by the contract of this function. A kept plan lives until it is freed, and no query uses
+    // the plans that are freed here.
     unsafe {
-        let plan = pg_sys::SPI_prepare_cursor(
-            source.as_ptr(),
-            types.len() as i32,
-            types.as_mut_ptr(),
-            pg_sys::CURSOR_OPT_GENERIC_PLAN as i32,
-        );
-        assert!(!plan.is_null(), "a statement of awty cannot be prepared");
-        pg_sys::SPI_keepplan(plan);
+        let plan = Rc::new(Plan::new(sql, types));
+        pg_sys::SPI_keepplan(plan.plan);
         PLANS.with_borrow_mut(|plans| {
             if plans.values().map(HashMap::len).sum::<usize>() >= MAX_PLANS {
                 plans.drain().flat_map(|(_, plans)| plans).for_each(|(_, plan)| {
-                    pg_sys::SPI_freeplan(plan);
+                    pg_sys::SPI_freeplan(plan.plan);
                 });
             }
-            plans.entry(role).or_default().insert(sql.to_owned(), plan);
+            plans.entry(role).or_default().insert(sql.to_owned(), Rc::clone(&plan));
         });
         plan
     }

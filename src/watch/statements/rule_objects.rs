@@ -7,6 +7,7 @@ use super::dynamic_sql::{call, command, query};
 use super::rule;
 use super::rule_function::{self, StoredFunction};
 use super::watched::{NEW_ROWS, RowFunction, Source};
+use crate::pg::by_oid;
 use crate::pg::column::Column;
 use crate::pg::expression::Expression;
 use crate::pg::owner::{as_owner, set_local};
@@ -271,10 +272,11 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 
-/// A row-level security policy that would hide rows raises an error.
-pub fn call_with(schema: &Text, name: &Text, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
-    let function = format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()));
-    let sql = format!("SELECT {function}(a) FROM pg_catalog.unnest($1) AS a");
+/// Calls a rule's function with alerts, as the session's role. Raises an error if a row-level security policy would
+/// hide rows.
+pub fn call_with(function: pg_sys::Oid, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
+    let told = by_oid::call(function, "r", std::iter::once("alert".into()));
+    let sql = format!("SELECT {told} FROM (SELECT a AS alert FROM pg_catalog.unnest($1) AS a) AS r");
     // SAFETY: the level is closed below, or by the abort.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     set_local(c"row_security", c"off");

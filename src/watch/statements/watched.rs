@@ -10,7 +10,7 @@ use crate::pg::role::{as_role, as_role_of};
 use crate::pg::table::{Described, KeyColumn, Kind, key_text};
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
-use crate::pg::{clock, expression};
+use crate::pg::{by_oid, clock, expression};
 use crate::store::statement::{Arg, Rows};
 use awty_core::Time;
 use awty_core::watch::{RowState, Stops};
@@ -58,6 +58,11 @@ impl RowFunction {
 
     pub fn over(&self, row: &str) -> String {
         format!("{}({})", self.name, self.columns_of(row))
+    }
+
+    /// Returns a call by the function's OID, for queries of [`dynamic_sql`].
+    fn by_oid(&self, row: &str) -> String {
+        by_oid::call(self.oid, row, self.columns.iter().map(Column::quoted))
     }
 
     pub fn stored(&self) -> StoredFunction {
@@ -109,9 +114,9 @@ impl Source {
 
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
-        let start = self.start.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
-        let stopped = self.stopped.as_ref().map_or(String::new(), |f| format!(", {}", f.over(row)));
-        format!("{}, {}, {start}{stopped}", key.join(", "), self.until.over(row))
+        let start = self.start.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.by_oid(row));
+        let stopped = self.stopped.as_ref().map_or(String::new(), |f| format!(", {}", f.by_oid(row)));
+        format!("{}, {}, {start}{stopped}", key.join(", "), self.until.by_oid(row))
     }
 
     /// ONLY excludes child tables, which may inherit from a plain table.

@@ -1,0 +1,129 @@
+//! Prepares and executes queries that call functions by their OIDs. By its name, a call would become ambiguous as soon
+//! as any role that may create functions in the schema creates another function of this name, whose further arguments
+//! have defaults.
+//!
+//! In the text of such a query, a column reference with a mark stands for the call (see [`call`]). A hook of the parser
+//! replaces it, as PL/pgSQL's hook replaces variables.
+
+use super::{text, unbound};
+use pgrx::{PgList, pg_guard, pg_sys};
+use std::ffi::{CStr, c_int, c_void};
+
+const MARK: &CStr = c"awty function";
+
+/// A plan with the types of its parameters. PostgreSQL reads the types each time it plans the query again.
+pub struct Plan {
+    pub plan: pg_sys::SPIPlanPtr,
+    types: Box<Vec<pg_sys::Oid>>,
+}
+
+/// Returns text that stands for a call with columns of a row. Row and columns are quoted.
+pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
+    let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
+    columns.fold(call, |call, column| format!("{call}.{column}"))
+}
+
+impl Plan {
+    /// # Safety
+    ///
+    /// SPI must be connected. A plan that is kept must be freed before this value is dropped.
+    pub unsafe fn new(sql: &str, types: &[pg_sys::Oid]) -> Self {
+        let (source, types) = (text::server(sql), Box::new(types.to_vec()));
+        let argument = std::ptr::from_ref(&*types).cast_mut().cast::<c_void>();
+        let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int;
+        // SAFETY: SPI is connected by the contract of this function. The box keeps the types at their address.
+        let plan = unsafe { pg_sys::SPI_prepare_params(source.as_ptr(), Some(set_up), argument, options) };
+        assert!(!plan.is_null(), "a statement of awty cannot be prepared");
+        Self { plan, types }
+    }
+
+    /// May raise an ERROR.
+    ///
+    /// # Safety
+    ///
+    /// SPI must be connected.
+    pub unsafe fn execute(&self, values: pg_sys::ParamListInfo) -> c_int {
+        // SAFETY: guaranteed by the caller.
+        unsafe { unbound::spi_execute_plan(self.plan, values, false) }
+    }
+
+    pub fn parameters(&self, args: &[Option<pg_sys::Datum>]) -> pg_sys::ParamListInfo {
+        assert_eq!(args.len(), self.types.len(), "wrong number of parameters");
+        // SAFETY: PostgreSQL allocates the list with an element for each parameter.
+        unsafe {
+            let list = pg_sys::makeParamList(args.len() as c_int);
+            let elements = (*list).params.as_mut_slice(args.len());
+            for ((element, arg), kind) in elements.iter_mut().zip(args).zip(&*self.types) {
+                *element = pg_sys::ParamExternData {
+                    value: arg.unwrap_or(pg_sys::Datum::from(0)),
+                    isnull: arg.is_none(),
+                    pflags: pg_sys::PARAM_FLAG_CONST as u16,
+                    ptype: *kind,
+                };
+            }
+            list
+        }
+    }
+}
+
+/// # Safety
+///
+/// PostgreSQL's parser calls this function, with the types of [`Plan`] as its argument.
+#[pg_guard]
+unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c_void) {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let types = &*types.cast::<Vec<pg_sys::Oid>>();
+        unbound::setup_parse_fixed_parameters(state, types.as_ptr(), types.len() as c_int);
+        (*state).p_pre_columnref_hook = Some(function_for);
+    }
+}
+
+/// Returns the call for which a column reference stands, or null for another column reference.
+///
+/// # Safety
+///
+/// PostgreSQL's parser calls this function.
+#[pg_guard]
+unsafe extern "C-unwind" fn function_for(
+    state: *mut pg_sys::ParseState,
+    reference: *mut pg_sys::ColumnRef,
+) -> *mut pg_sys::Node {
+    // SAFETY: the fields of a column reference are nodes of strings, or a star at the end. The new nodes live in the
+    // parser's memory.
+    unsafe {
+        let fields = PgList::<pg_sys::Node>::from_pg((*reference).fields);
+        let word = |place| {
+            let node = fields.get_ptr(place).filter(|node| (**node).type_ == pg_sys::NodeTag::T_String)?;
+            Some(CStr::from_ptr((*node.cast::<pg_sys::String>()).sval))
+        };
+        let number = || word(1)?.to_str().ok()?.parse::<u32>().ok();
+        let (Some(_), Some(number), Some(row)) = (word(0).filter(|mark| *mark == MARK), number(), fields.get_ptr(2))
+        else {
+            return std::ptr::null_mut();
+        };
+        let function = pg_sys::Oid::from(number);
+        let mut args = PgList::<pg_sys::Node>::new();
+        for column in (3..fields.len()).filter_map(|place| fields.get_ptr(place)) {
+            let mut name = PgList::<pg_sys::Node>::new();
+            name.push(row);
+            name.push(column);
+            let part = pg_sys::palloc0(size_of::<pg_sys::ColumnRef>()).cast::<pg_sys::ColumnRef>();
+            *part = pg_sys::ColumnRef {
+                type_: pg_sys::NodeTag::T_ColumnRef,
+                fields: name.into_pg(),
+                location: (*reference).location,
+            };
+            args.push(pg_sys::transformExpr(state, part.cast(), (*state).p_expr_kind));
+        }
+        pg_sys::makeFuncExpr(
+            function,
+            pg_sys::get_func_rettype(function),
+            args.into_pg(),
+            pg_sys::InvalidOid,
+            pg_sys::InvalidOid,
+            pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
+        )
+        .cast()
+    }
+}
