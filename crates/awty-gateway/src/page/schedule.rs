@@ -154,15 +154,16 @@ fn last(attempts: &[calls::Item], id: &str) -> Markup {
     )
 }
 
-/// The request without its secrets and its signature.
+/// The request without its secrets and its signature. `--globoff` and `--data-raw` keep curl from reading patterns in the
+/// address, and a file that the body names after an `@`.
 fn curl(row: &Value) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-    let mut line = format!("curl -X {} {}", string(&row["method"]), quoted(string(&row["uri"])));
+    let mut line = format!("curl --globoff -X {} {}", string(&row["method"]), quoted(string(&row["uri"])));
     for (name, value) in row["headers"].as_object().into_iter().flatten() {
         line.push_str(&format!(" \\\n  -H {}", quoted(&format!("{name}: {}", string(value)))));
     }
     if let Some(body) = row[BODY].as_str().or(row["body_text"].as_str()) {
-        line.push_str(&format!(" \\\n  -d {}", quoted(body)));
+        line.push_str(&format!(" \\\n  --data-raw {}", quoted(body)));
     }
     line
 }
@@ -174,8 +175,10 @@ mod tests {
 
     #[test]
     fn the_request_can_be_repeated_by_hand() {
-        let row =
-            json!({"method": "POST", "uri": "https://a.example/it's", "headers": {"X-A": "$(rm)"}, "body_json": "{\"n\":1}"});
-        assert_eq!(curl(&row), "curl -X POST 'https://a.example/it'\\''s' \\\n  -H 'X-A: $(rm)' \\\n  -d '{\"n\":1}'");
+        let row = json!({"method": "POST", "uri": "https://a.example/it's", "headers": {"X-A": "$(rm)"}, "body_text": "@/etc/passwd"});
+        assert_eq!(
+            curl(&row),
+            "curl --globoff -X POST 'https://a.example/it'\\''s' \\\n  -H 'X-A: $(rm)' \\\n  --data-raw '@/etc/passwd'"
+        );
     }
 }
