@@ -87,7 +87,9 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let width = limits.width;
     let moved = |time| width.round_up(levels.moved(time, stops, Time::MIN_UTC));
     let slot = |level| levels.time(level, start).map(moved);
-    let horizon = width.floor(later(now, limits.max_horizon)).max(width.after(now));
+    // A slot beyond the horizon is replaced by the horizon.
+    let horizon = width.floor(limits.horizon(now)).max(width.after(now));
+    // When a hold ends, the alert is sent, so the row is checked at that slot.
     let end = match alert.hold {
         Some(Hold::Until(end)) if end > now => Some(end),
         _ => None,
