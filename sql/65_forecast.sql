@@ -11,19 +11,16 @@ CREATE FUNCTION awty_internal.planned(
 COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
     IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
 
--- The query goes from job to job by index.
+-- The query goes from one readable job to the next, and reads the job's checks that are due in the requested time. It reads no check of other
+-- jobs.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
-    WITH RECURSIVE span AS MATERIALIZED (
+    WITH span AS MATERIALIZED (
         SELECT clock_timestamp() + awty_internal.as_ahead(forecast.ahead, forecast.step) AS until
     ), n (job) AS (
-        (SELECT f.job FROM awty.future_job AS f WHERE NOT f.held ORDER BY f.job LIMIT 1)
-        UNION ALL
-        SELECT (SELECT f.job FROM awty.future_job AS f
-                WHERE NOT f.held AND f.job > n.job ORDER BY f.job LIMIT 1)
-        FROM n WHERE n.job IS NOT NULL
+        SELECT j.job FROM awty.job AS j
     ), counted AS (
         SELECT due.slot, n.job, count(*) AS checks
         FROM span
