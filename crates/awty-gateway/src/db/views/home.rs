@@ -7,8 +7,10 @@ use serde_json::Value;
 
 pub const MANY: i64 = 1_000;
 
-const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (SELECT FROM awty.alert AS a
-    WHERE a.cleared_at IS NULL AND a.level >= 1 LIMIT $1) AS l";
+pub const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (
+    SELECT FROM awty.rule AS r CROSS JOIN LATERAL (
+        SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.cleared_at IS NULL AND a.level >= 1 LIMIT $1) AS a
+    LIMIT $1) AS l";
 const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'name', f.entity_name, 'key', f.entity_key, 'at', f.next_check_at,
         'reminds', pg_catalog.cardinality(r.remind) > 0)
     FROM awty.rule AS r CROSS JOIN LATERAL (
