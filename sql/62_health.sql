@@ -97,7 +97,12 @@ BEGIN ATOMIC
     SELECT 'warning', format('the repetition of job "%s" for "%s" "%s" %s', s.job, s.entity_name, s.entity_key,
             CASE WHEN s.next_check_at IS NULL THEN 'has no pending check' ELSE 'ends after its pending check' END),
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
-    FROM awty_internal.standstill AS s
+    -- Reads some repetitions by index, because a role may have very many. awty.explain() looks at each one.
+    FROM (SELECT r.job, r.entity_name, r.entity_key FROM awty.repetition AS r LIMIT 2000) AS few
+    CROSS JOIN LATERAL (
+        SELECT t.* FROM awty_internal.standstill AS t
+        WHERE t.entity_name = few.entity_name AND t.entity_key = few.entity_key AND t.job = few.job OFFSET 0
+    ) AS s
     UNION ALL
     SELECT 'error', format('PostgreSQL no longer knows the time zone of calendar "%s"', c.calendar),
         format('all its time counts as open until PostgreSQL knows time zone "%s" again', c.zone),

@@ -72,26 +72,23 @@ COMMENT ON FUNCTION awty_internal.job_counter() IS 'Counts of runs, for each job
 
 -- Monitoring roles see no check, but get the counts of checks.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
-SELECT j.job, pg_get_userbyid(j.role) AS role, lasts.paused, CASE WHEN lasts.paused THEN j.paused_note END AS paused_note,
-       CASE WHEN lasts.paused THEN j.paused_until END AS paused_until,
-       coalesce(p.pending, 0) AS pending, coalesce(p.overdue, 0) AS overdue, p.oldest_overdue, coalesce(p.failing, 0) AS failing,
-       coalesce(p.held, 0) AS held, p.next_slot,
+SELECT coalesce(j.job, 'other jobs') AS job, pg_get_userbyid(j.role) AS role, j.paused, CASE WHEN j.paused THEN j.paused_note END AS paused_note,
+       CASE WHEN j.paused THEN j.paused_until END AS paused_until,
+       CASE WHEN j.job IS NOT NULL THEN coalesce(p.pending, 0) END AS pending, CASE WHEN j.job IS NOT NULL THEN coalesce(p.overdue, 0) END AS overdue,
+       p.oldest_overdue, CASE WHEN j.job IS NOT NULL THEN coalesce(p.failing, 0) END AS failing,
+       CASE WHEN j.job IS NOT NULL THEN coalesce(p.held, 0) END AS held, p.next_slot,
        coalesce(c.runs, 0) AS runs, coalesce(c.done, 0) AS done, coalesce(c.failed, 0) AS failed, coalesce(c.timed_out, 0) AS timed_out,
        coalesce(c.retries, 0) AS retries, coalesce(c.other, 0) AS other,
        coalesce(c.met, 0) AS met, coalesce(c.late, 0) AS late, coalesce(c.run_time, '0') AS run_time, c.max_run_time,
-       c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, awty_internal.last_claim(j.job) AS last_claim_at,
+       c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, CASE WHEN j.job IS NOT NULL THEN awty_internal.last_claim(j.job) END AS last_claim_at,
        coalesce(c.late_10ms, 0) AS late_10ms, coalesce(c.late_100ms, 0) AS late_100ms, coalesce(c.late_1s, 0) AS late_1s,
        coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
-FROM awty.job AS j
-CROSS JOIN LATERAL (SELECT j.paused AND awty_internal.lasts(j.paused_until) AS paused) AS lasts
-LEFT JOIN awty_internal.job_pending() AS p ON p.job = j.job
-LEFT JOIN awty_internal.job_counter() AS c ON c.job = j.job
-UNION ALL
-SELECT 'other jobs', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       c.runs, c.done, c.failed, c.timed_out, c.retries, c.other, c.met, c.late, c.run_time, c.max_run_time,
-       c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, NULL,
-       c.late_10ms, c.late_100ms, c.late_1s, c.late_10s, c.late_1min, c.later, c.stats_since
-FROM awty_internal.job_counter() AS c WHERE c.job IS NULL;
+FROM (SELECT k.job, k.role, k.paused AND awty_internal.lasts(k.paused_until) AS paused, k.paused_note, k.paused_until FROM awty.job AS k) AS j
+FULL JOIN awty_internal.job_counter() AS c ON c.job = j.job
+-- DISTINCT ON lets the planner leave this join out if a query uses none of its columns. Counting takes a while.
+LEFT JOIN (SELECT DISTINCT ON (q.job) q.* FROM awty_internal.job_pending() AS q ORDER BY q.job) AS p ON p.job = j.job
+-- Only the row of the other jobs has counts without a job.
+WHERE j.job IS NOT NULL OR c.job IS NULL;
 
 COMMENT ON VIEW awty.job_status IS 'State and counts of each job, one row each; runs are counted in memory and stored once a minute, so that a crash loses up to a minute of them';
 COMMENT ON COLUMN awty.job_status.job IS 'Name of the job. The server counts 2048 jobs by name; a further job replaces the one that has not run for longest, whose counts are added to the row "other jobs"';

@@ -38,14 +38,19 @@ BEGIN ATOMIC
         UNION ALL
         SELECT due.slot, g.job, g.checks * due.checks
         FROM span
-        CROSS JOIN (
-            SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar, max(f.next_check_at) AS after, count(*) AS checks
-            FROM awty.repetition AS r
-            JOIN awty.future_job AS f ON f.entity_name = r.entity_name
-                AND f.entity_key = r.entity_key AND f.job = r.job
-            LEFT JOIN awty.job AS j ON j.job = r.job
-            WHERE j.paused IS NOT TRUE AND NOT f.held
-            GROUP BY r.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar
+        CROSS JOIN n
+        LEFT JOIN awty.job AS j ON j.job = n.job
+        CROSS JOIN LATERAL (
+            SELECT n.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar, max(f.next_check_at) AS after, count(*) AS checks
+            -- Only an entity whose pending check is due in the requested time has further occurrences in it. OFFSET 0 makes the planner read
+            -- the due checks and their repetitions by index.
+            FROM (SELECT f.entity_name, f.entity_key, f.next_check_at FROM awty.future_job AS f
+                  WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until OFFSET 0) AS f
+            CROSS JOIN LATERAL (
+                SELECT r.every, r.cron, r.zone, r.starts, r.ends, r.calendar FROM awty_internal.repetition AS r
+                WHERE r.entity_name = f.entity_name AND r.entity_key = f.entity_key AND r.job = n.job OFFSET 0
+            ) AS r
+            GROUP BY r.every, r.cron, r.zone, r.starts, r.ends, r.calendar
         ) AS g
         CROSS JOIN LATERAL (
             SELECT p.slot, p.checks
@@ -58,6 +63,7 @@ BEGIN ATOMIC
             FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar) AS o (at)
             WHERE g.calendar IS NOT NULL AND o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
         ) AS due
+        WHERE j.paused IS NOT TRUE
         UNION ALL
         -- The arguments are evaluated even if nothing is pending, so that bad ones always raise an error.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL

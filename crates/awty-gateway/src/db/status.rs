@@ -6,7 +6,7 @@ const STATUS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('name', s.database, 'enabled', s.enabled, 'held', s.database_held, 'why', s.why, 'fix', s.fix,
         'last_slot_run', s.last_slot_run, 'lag', ", ms!("s.lag"), ", 'oldest_overdue', s.oldest_overdue, 'pending', s.pending,
         'held_checks', s.held_checks, 'last_error', s.last_error, 'last_error_at', s.last_error_at, 'version', s.version,
-        'library', s.library)
+        'library', s.library, 'now', pg_catalog.clock_timestamp(), 'slot', ", ms!("s.slot"), ")
     FROM awty.status AS s"
 );
 const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worker, 'in_flight', pg_catalog.count(*),

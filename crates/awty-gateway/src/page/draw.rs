@@ -44,6 +44,20 @@ pub struct Chart<'a> {
     /// Series that are stacked, and series that are lines before them.
     pub stacked: Vec<Series>,
     pub lines: Vec<Series>,
+    pub bands: Vec<Band>,
+}
+
+/// The open time of a calendar, behind the numbers.
+pub struct Band {
+    pub name: String,
+    /// Left edges of the open parts, in buckets. Each part is a quarter of a bucket wide.
+    pub parts: Vec<f64>,
+}
+
+impl Band {
+    fn is_open(&self, bucket: usize) -> bool {
+        self.parts.iter().any(|x| *x >= bucket as f64 && *x < bucket as f64 + 1.0)
+    }
 }
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -69,10 +83,17 @@ impl Chart<'_> {
                 p.legend {
                     @for series in self.stacked.iter().filter(Series::has_numbers) { span.key.block.(series.class) { (series.name) } " " }
                     @for series in self.lines.iter().filter(Series::has_numbers) { span.key.(series.class) { (series.name) } " " }
+                    @for band in &self.bands { span.key.band { "open: " (band.name) } " " }
                     span.top { "up to " (self.unit.text(high)) }
                 }
                 svg viewBox=(format!("0 0 {} 100", range.count)) preserveAspectRatio="none" role="img"
                     aria-label=(format!("{}. {}", self.title, self.sentence)) {
+                    @for (place, band) in self.bands.iter().enumerate() {
+                        @let high = 100.0 / self.bands.len() as f64;
+                        g.band {
+                            @for x in &band.parts { rect x=(x) y=(format!("{:.1}", high * place as f64)) width="0.26" height=(format!("{high:.1}")) {} }
+                        }
+                    }
                     @for (series, blocks) in self.stacked.iter().zip(stack(&stacked, high)) {
                         g class=(series.class) {
                             @for block in blocks {
@@ -93,15 +114,21 @@ impl Chart<'_> {
 
     fn table(&self, now: DateTime<Utc>) -> Markup {
         let all: Vec<&Series> = self.stacked.iter().chain(&self.lines).filter(Series::has_numbers).collect();
-        let columns: Vec<Column> =
+        let mut columns: Vec<Column> =
             std::iter::once(text("From")).chain(all.iter().map(|series| number(series.name))).collect();
+        columns.extend((!self.bands.is_empty()).then_some(text("Open")));
         let value = |series: &&Series, bucket: usize| series.values.get(bucket).copied().flatten();
         let has_numbers = |bucket: &usize| all.iter().any(|series| value(series, *bucket).is_some());
+        let open = |bucket: usize| {
+            let open = self.bands.iter().filter(|band| band.is_open(bucket)).map(|band| band.name.as_str());
+            (!self.bands.is_empty()).then(|| html! { (open.collect::<Vec<_>>().join(", ")) })
+        };
         let row = |bucket: usize| {
             let number =
                 |series: &&Series| html! { @if let Some(value) = value(series, bucket) { (self.unit.text(value)) } };
             std::iter::once(html! { (absolute(at(self.range.at(bucket)), now)) })
                 .chain(all.iter().map(number))
+                .chain(open(bucket))
                 .collect()
         };
         table(self.title, &columns, (0..self.range.count).filter(has_numbers).map(row).collect())

@@ -3,6 +3,7 @@
 use super::document::document;
 use super::visit::Visit;
 use super::words::encoded;
+use super::zone;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
@@ -41,6 +42,23 @@ fn search(asked: &str) -> Markup {
             label.hidden for="q" { "Find an entity or a URI" }
             input #q name="q" type="search" placeholder="orders 42" value=(asked) autocapitalize="none" autocomplete="off";
             button { "Find" }
+        }
+    }
+}
+
+/// Names of zones that a browser offers. Any other name can be typed.
+const ZONES: [&str; 8] = [
+    "UTC", "Europe/London", "Europe/Berlin", "America/New_York", "America/Los_Angeles", "Asia/Kolkata", "Asia/Tokyo", "Australia/Sydney",
+];
+
+fn zones(visit: &Visit) -> Markup {
+    html! {
+        form.zone method="post" action="/zone" {
+            input type="hidden" name="back" value=(visit.place);
+            label for="zone" { "Times are in" } " "
+            input #zone name="zone" value=(zone::name()) list="zones" size="16" maxlength="64" autocomplete="off" spellcheck="false";
+            datalist #zones { @for zone in ZONES { option value=(zone) {} } }
+            " " button.link { "Change" }
         }
     }
 }
@@ -87,8 +105,9 @@ fn framed(visit: &Visit, title: &str, body: Markup, reloads: bool) -> Response {
         footer.foot {
             p {
                 "Signed in as " b { (visit.asker.role()) } " (" (visit.asker.scope()) ") on " (visit.page.name)
-                ". Times are in UTC. The database took " (visit.millis()) " ms."
+                ". The database took " (visit.millis()) " ms."
             }
+            @if on { p { "Times are in " (zone::name()) "." } } @else { (zones(visit)) }
             ul {
                 @if reloads {
                     li {

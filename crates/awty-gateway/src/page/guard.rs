@@ -5,6 +5,7 @@
 use super::fail::Fail;
 use super::frame::OfRole;
 use super::state::Page;
+use super::zone;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
@@ -37,7 +38,8 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
         Fail::Refused(403, "This form was sent by another site, so nothing was changed.".into()).into_response()
     } else {
         let late = |_| Fail::Refused(504, "The view took longer than 10 s.".into()).into_response();
-        timeout(LONGEST, next.run(request)).await.unwrap_or_else(late)
+        let headers = request.headers().clone();
+        timeout(LONGEST, zone::within(&headers, next.run(request))).await.unwrap_or_else(late)
     };
     if let Some(OfRole(role)) = response.extensions_mut().remove::<OfRole>() {
         response = page.api.unread(&role, response).await;

@@ -9,46 +9,60 @@ use crate::db::{status, views};
 use maud::{Markup, html};
 use serde_json::Value;
 
-const ROWS: i64 = 10;
+const ROWS: usize = 10;
+/// More failing things than this are counted as "more than".
+const MANY: usize = 100;
 
 pub async fn show(visit: Visit) -> View {
     let reading = visit.read().await?;
     let (database, gateways) = status::standing(&reading).await?;
-    let late = views::open_alerts(&reading, 1, ROWS).await?;
-    let soon = views::soon(&reading, ROWS).await?;
-    let failing = views::failing(&reading, ROWS).await?;
-    let endpoints = views::failing_endpoints(&reading, ROWS).await?;
-    let behind = views::behind(&reading, ROWS).await?;
-    let targets = views::closed_targets(&reading, ROWS).await?;
-    let ahead = views::ahead(&reading, "1 hour", "5 minutes").await?;
+    let late = views::open_alerts(&reading, 1, ROWS as i64).await?;
+    let soon = views::soon(&reading, ROWS as i64).await?;
+    let failing = views::failing(&reading, MANY as i64).await?;
+    let endpoints = views::failing_endpoints(&reading, MANY as i64).await?;
+    let behind = views::behind(&reading, MANY as i64).await?;
+    let ended = views::ended_with_problems(&reading, MANY as i64).await?;
+    let targets = views::closed_targets(&reading, ROWS as i64).await?;
+    let coming_hour = slots::read(&reading, &slots::HOUR).await?;
     let has_rules = !late.is_empty() || !soon.is_empty() || !views::rules(&reading, 1).await?.is_empty();
     visit.end(reading).await?;
     let why = database["why"].as_str();
     let fails = failing.len() + endpoints.len() + behind.len();
     let body = html! {
-        (answer(visit.late(), fails, why.is_some()))
+        (answer(visit.late(), fails, ended as usize, why.is_some()))
         @if let Some(why) = why { (reason(why, database["fix"].as_str())) }
         @if !late.is_empty() {
             (alerts::open("Late now", &late, &visit))
-            @if visit.late() > ROWS { p.more { a href="/alerts" { "All " (count(visit.late(), "late row", "late rows")) } } }
+            @if visit.late() > ROWS as i64 { p.more { a href="/alerts" { "All " (count(visit.late(), "late row", "late rows")) } } }
         }
         (failures(&failing, &endpoints, &behind))
+        @if ended > 0 { p { a href="/history" { "What has ended with a problem" } } }
         @if !targets.is_empty() { (closed(&targets)) }
         (coming(&soon, has_rules))
-        (slots::ahead("The next hour", &ahead, slots::HOUR))
+        (coming_hour.draw(&slots::HOUR))
         (workers(&gateways, &database))
     };
     Ok(frame::live(&visit, "", body))
 }
 
-fn answer(late: i64, fails: usize, stopped: bool) -> Markup {
-    let fails = i64::try_from(fails).unwrap_or(i64::MAX);
+fn up_to_many(number: usize, one: &str, many: &str) -> String {
+    match number {
+        number if number >= MANY => format!("more than {} {many}", MANY - 1),
+        number => count(number as i64, one, many),
+    }
+}
+
+fn answer(late: i64, fails: usize, ended: usize, stopped: bool) -> Markup {
     let mut parts = Vec::new();
     if late > 0 {
         parts.push(count(late, "row is late", "rows are late"));
     }
     if fails > 0 {
-        parts.push(count(fails, "thing fails", "things fail"));
+        parts.push(up_to_many(fails, "thing fails", "things fail"));
+    }
+    if ended > 0 {
+        let ended = up_to_many(ended, "check has ended with a problem", "checks have ended with a problem");
+        parts.push(format!("{ended} in the last hour"));
     }
     if stopped {
         parts.push("something is stopped".into());
@@ -65,24 +79,32 @@ fn answer(late: i64, fails: usize, stopped: bool) -> Markup {
 
 fn failures(failing: &[Value], endpoints: &[Value], behind: &[Value]) -> Markup {
     let mut rows = Vec::new();
-    for row in failing {
+    for row in failing.iter().take(ROWS) {
         let of = row["max"].as_i64().filter(|max| *max > 0).map(|max| format!(" of {max}"));
         let detail =
             html! { "attempt " (row["attempt"]) (of.unwrap_or_default()) " failed: " (string(&row["message"])) };
         rows.push(vec![entity(row), job(string(&row["job"])), time(&row["at"]), detail]);
     }
-    for row in endpoints {
+    for row in endpoints.iter().take(ROWS) {
         let place = format!("/schedules/{}", string(&row["id"]));
         let link = html! { a.entity href=(place) { b { (string(&row["uri"])) } } };
-        rows.push(vec![link, html! { "endpoint" }, time(&row["since"]), html! { "no call has succeeded since then" }]);
+        let detail = match row["waits"] == true {
+            true => "its call is due since then, for longer than its own period",
+            false => "no call has succeeded since then",
+        };
+        rows.push(vec![link, html! { "endpoint" }, time(&row["since"]), html! { (detail) }]);
     }
-    for row in behind {
-        let every = row["every"].as_i64().map(millis).unwrap_or_default();
-        let detail = html! { "it repeats every " (every) ", and its last success is older" };
-        rows.push(vec![job(string(&row["job"])), html! { "repetition" }, time(&row["last"]), detail]);
+    for row in behind.iter().take(ROWS) {
+        let detail = match (row["every"].as_i64(), row["last"].is_null()) {
+            (_, true) => "it repeats, and has not succeeded yet".into(),
+            (Some(every), _) => format!("it repeats every {}, and its last success is older, or its last run failed", millis(every)),
+            (None, _) => format!("it repeats at {}, and its last run failed", string(&row["cron"])),
+        };
+        rows.push(vec![job(string(&row["job"])), html! { "repetition" }, time(&row["last"]), html! { (detail) }]);
     }
     html! {
         @if !rows.is_empty() { (table("What fails", &[text("What"), text("Job"), text("Since"), text("Why")], rows)) }
+        @if endpoints.len() > ROWS { p.more { a href="/schedules?failing=true" { "All endpoints that fail" } } }
     }
 }
 

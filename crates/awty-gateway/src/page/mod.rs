@@ -34,6 +34,7 @@ mod tokens;
 mod visit;
 mod why;
 mod words;
+mod zone;
 
 pub use state::Page;
 
@@ -55,6 +56,7 @@ pub fn router(page: Page) -> Router {
         .route("/", get(home::show))
         .route("/login", get(session::show).post(session::enter))
         .route("/logout", post(session::leave))
+        .route("/zone", post(zone::choose))
         .route("/awty.css", get(document::style))
         .route("/awty.svg", get(document::icon))
         .route("/why", get(why::show))

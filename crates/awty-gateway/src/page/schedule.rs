@@ -3,7 +3,7 @@
 use super::answer::BODY;
 use super::chart::Range;
 use super::draw::{Chart, Series, Unit};
-use super::fail::View;
+use super::fail::{Fail, View};
 use super::parts::{Mark, button, command, empty, linked_time, mark, number, reason, string, table, text, time};
 use super::schedules::{plan, result, state};
 use super::visit::Visit;
@@ -33,15 +33,16 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let row = visit.get(&format!("/v1{place}")).await?.json;
     let asked = visit.query.get("bucket");
     let (bucket, step, buckets, _) = BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or(USUAL);
-    let now = crate::clock::now().timestamp();
-    let range = Range::until(now, step, buckets);
+    // A link with an end shows the same numbers later.
+    let until = visit.query.get("until").map(|until| moment(&Value::from(until)).ok_or_else(Fail::not_found)).transpose()?;
+    let range = Range::until(until.unwrap_or_else(crate::clock::now).timestamp(), step, buckets);
     let from = DateTime::from_timestamp(range.from, 0).unwrap_or_default().to_rfc3339();
     let to = DateTime::from_timestamp(range.end(), 0).unwrap_or_default().to_rfc3339();
     let stats =
         visit.get(&format!("/v1{place}/stats?bucket={bucket}&from={}&to={}", encoded(&from), encoded(&to))).await?;
     let next = visit.get(&format!("/v1{place}/next?count=5")).await?;
     let reading = visit.read().await?;
-    let attempts = calls::attempts(&reading, &id, None, None, 20).await?;
+    let attempts = calls::attempts(&reading, &id, until.map(|_| to.as_str()), until.map(|_| 0), 20).await?;
     visit.end(reading).await?;
     let body = html! {
         h1 { (string(&row["uri"])) }
@@ -57,15 +58,25 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
             div { dt { "Success" } dd { (row["success"].as_str().unwrap_or("200-299")) } }
             div { dt { "Created" } dd { (time(&row["created_at"])) " by " (string(&row["created_by"])) } }
         }
-        p.choices {
-            "The last "
-            @for (name, .., span) in BUCKETS { a href=(format!("{place}?bucket={name}")) aria-current=[(name == bucket).then_some("true")] { (span) } " " }
-        }
+        (choices(&place, bucket, until.is_some(), &range))
         (charts(stats.items(), range, step))
         (last(&attempts, &id))
         details { summary { "Repeat this request by hand" } (command(&curl(&row))) }
     };
     Ok(frame::live(&visit, string(&row["uri"]), body))
+}
+
+fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {
+    let last = DateTime::from_timestamp(range.at(range.count - 1), 0).unwrap_or_default().to_rfc3339();
+    html! {
+        p.choices {
+            @if is_past { "Not up to now. Show the last " } @else { "The last " }
+            @for (name, .., span) in BUCKETS {
+                a href=(format!("{place}?bucket={name}")) aria-current=[(name == bucket && !is_past).then_some("true")] { (span) } " "
+            }
+            a href=(format!("{place}?bucket={bucket}&until={}", encoded(&last))) aria-current=[is_past.then_some("true")] { "Link to these numbers" }
+        }
+    }
 }
 
 fn buttons(row: &Value, place: &str, writes: bool) -> Markup {
@@ -126,9 +137,9 @@ fn charts(items: &[Value], range: Range, step: i64) -> Markup {
     let late = longest("lateness", "The latest call started after its slot by");
     let slow = longest("duration", "The longest call took");
     html! {
-        (Chart { title: "Outcomes", sentence: &outcomes, range, unit: Unit::Count, stacked, lines: vec![series("caught up", "second", &counted("caught_up"))] }.draw())
-        (Chart { title: "Lateness", sentence: &late, range, unit: Unit::Millis, stacked: vec![], lines: lines("lateness") }.draw())
-        (Chart { title: "Duration", sentence: &slow, range, unit: Unit::Millis, stacked: vec![], lines: lines("duration") }.draw())
+        (Chart { title: "Outcomes", sentence: &outcomes, range, unit: Unit::Count, stacked, lines: vec![series("caught up", "second", &counted("caught_up"))], bands: vec![] }.draw())
+        (Chart { title: "Lateness", sentence: &late, range, unit: Unit::Millis, stacked: vec![], lines: lines("lateness"), bands: vec![] }.draw())
+        (Chart { title: "Duration", sentence: &slow, range, unit: Unit::Millis, stacked: vec![], lines: lines("duration"), bands: vec![] }.draw())
     }
 }
 

@@ -20,13 +20,18 @@ const fn name(secure: bool) -> &'static str {
     if secure { "__Host-awty" } else { "awty" }
 }
 
-pub fn token(headers: &HeaderMap, secure: bool) -> Option<String> {
+/// Returns the value of a cookie.
+pub fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(known, _)| *known == name(secure)).map(|(_, value)| value.to_owned()).filter(|value| !value.is_empty())
+    pairs.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned()).filter(|value| !value.is_empty())
 }
 
-fn cookie(token: &str, seconds: u32, secure: bool) -> Option<HeaderValue> {
+pub fn token(headers: &HeaderMap, secure: bool) -> Option<String> {
+    cookie(headers, name(secure))
+}
+
+fn of_token(token: &str, seconds: u32, secure: bool) -> Option<HeaderValue> {
     let tls = if secure { "; Secure" } else { "" };
     let text = format!("{}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{tls}", name(secure));
     HeaderValue::from_str(&text).ok()
@@ -70,7 +75,7 @@ pub async fn enter(State(page): State<Arc<Page>>, form: Form) -> View {
     let (token, next) = (form.get("token").unwrap_or_default(), form.get("next").filter(|next| is_local(next)));
     let next = next.unwrap_or("/");
     match page.api.asker(token, false).await {
-        Ok(_) => Ok(with(see(next), cookie(token, LASTS, page.secure))),
+        Ok(_) => Ok(with(see(next), of_token(token, LASTS, page.secure))),
         Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
             let refusal = match problem.body()["type"].as_str() {
                 Some("/problems/token-expired") => "This token has expired. Create a new one.",
@@ -83,7 +88,7 @@ pub async fn enter(State(page): State<Arc<Page>>, form: Form) -> View {
 }
 
 pub async fn leave(State(page): State<Arc<Page>>) -> Response {
-    with(see("/login"), cookie("", 0, page.secure))
+    with(see("/login"), of_token("", 0, page.secure))
 }
 
 #[cfg(test)]
@@ -92,10 +97,10 @@ mod tests {
 
     #[test]
     fn the_cookie_is_out_of_reach_for_scripts_and_other_sites() {
-        let secure = cookie("awty_x", 60, true).unwrap();
+        let secure = of_token("awty_x", 60, true).unwrap();
         assert_eq!(secure, "__Host-awty=awty_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict; Secure");
-        assert_eq!(cookie("awty_x", 60, false).unwrap(), "awty=awty_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict");
-        assert!(cookie("a\r\nSet-Cookie: b", 60, false).is_none());
+        assert_eq!(of_token("awty_x", 60, false).unwrap(), "awty=awty_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict");
+        assert!(of_token("a\r\nSet-Cookie: b", 60, false).is_none());
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `/slots`: what comes in the next hour and day, the heaviest slot, and the checks of one slot.
 
 use super::chart::Range;
-use super::draw::{Chart, Series, Unit};
+use super::draw::{Band, Chart, Series, Unit};
 use super::fail::{Fail, View};
-use super::parts::{Mark, empty, entity, job, linked_time, mark, number, string, table, text, time, whole};
-use super::visit::Visit;
+use super::parts::{Mark, empty, entity, job, linked_time, mark, number, select, string, table, text, time, whole};
+use super::visit::{Reading, Visit};
 use super::words::{absolute, count, encoded, grouped, moment};
 use super::{frame, words};
 use crate::db::views;
@@ -15,25 +15,95 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 const ROWS: i64 = 200;
-pub const HOUR: (i64, usize) = (300, 13);
-const DAY: (i64, usize) = (3_600, 25);
 
-/// Draws the checks that are due ahead. `step` is the width of a bucket in seconds, and their number.
-pub fn ahead(title: &'static str, rows: &[Value], (step, buckets): (i64, usize)) -> Markup {
-    let range = Range::after(crate::clock::now().timestamp(), step, buckets);
-    // A check that is overdue is due now.
-    let due = rows
-        .iter()
-        .filter_map(|row| Some((moment(&row["slot"])?.timestamp().max(range.from), row["checks"].as_i64()?)));
-    let placed = range.place(due, |a, b| a + b);
-    if placed.iter().all(Option::is_none) {
-        return empty(title, "No check is due in this time.", None);
+/// A time ahead, in buckets.
+pub struct Span {
+    /// In the address.
+    name: &'static str,
+    title: &'static str,
+    heaviest: &'static str,
+    /// Intervals of PostgreSQL.
+    ahead: &'static str,
+    step: &'static str,
+    seconds: i64,
+    buckets: usize,
+}
+
+pub const HOUR: Span = Span {
+    name: "1h",
+    title: "The next hour",
+    heaviest: "The heaviest five minutes",
+    ahead: "1 hour",
+    step: "5 minutes",
+    seconds: 300,
+    buckets: 13,
+};
+const DAY: Span = Span {
+    name: "1d",
+    title: "The next day",
+    heaviest: "The heaviest hours",
+    ahead: "1 day",
+    step: "1 hour",
+    seconds: 3_600,
+    buckets: 25,
+};
+
+/// The checks of a time ahead by step and job, and the open hours of calendars.
+pub struct Coming {
+    /// None: too many checks are due to count them by step.
+    rows: Option<Vec<Value>>,
+    range: Range,
+    open: Vec<Value>,
+}
+
+pub async fn read(reading: &Reading, span: &Span) -> Result<Coming, Fail> {
+    let range = Range::after(crate::clock::now().timestamp(), span.seconds, span.buckets);
+    let rows = views::ahead(reading, span.ahead, span.step).await?;
+    let open = views::open_hours(reading, range.from, span.seconds / PARTS, span.buckets as i64 * PARTS).await?;
+    Ok(Coming { rows, range, open })
+}
+
+/// Parts of a bucket in which the open time of a calendar is looked up.
+const PARTS: i64 = 4;
+
+impl Coming {
+    fn bands(&self) -> Vec<Band> {
+        let mut bands: Vec<Band> = Vec::new();
+        for row in &self.open {
+            let (name, Some(part)) = (string(&row["calendar"]), row["part"].as_u64()) else { continue };
+            if bands.last().is_none_or(|band| band.name != name) {
+                bands.push(Band { name: name.into(), parts: Vec::new() });
+            }
+            if let Some(band) = bands.last_mut() {
+                band.parts.push(part as f64 / PARTS as f64);
+            }
+        }
+        bands
     }
-    #[allow(clippy::cast_precision_loss)] // a chart needs no more precision
-    let values = placed.iter().map(|value| value.map(|value| value as f64)).collect();
-    let sentence = sentence(&range, &placed);
-    let stacked = vec![Series { name: "checks", class: "first", values }];
-    Chart { title, sentence: &sentence, range, unit: Unit::Count, stacked, lines: Vec::new() }.draw()
+
+    /// Draws the checks that are due ahead.
+    pub fn draw(&self, span: &Span) -> Markup {
+        let Some(rows) = &self.rows else {
+            let more = format!("More than {} checks are due in this time. To count them:", grouped(views::MOST_AHEAD));
+            let count = select(&format!("* FROM awty.forecast('{}', '{}')", span.ahead, span.step));
+            return empty(span.title, &more, Some(&count));
+        };
+        // A check that is overdue is due now.
+        let range = self.range;
+        let due = rows
+            .iter()
+            .filter_map(|row| Some((moment(&row["slot"])?.timestamp().max(range.from), row["checks"].as_i64()?)));
+        let placed = range.place(due, |a, b| a + b);
+        if placed.iter().all(Option::is_none) {
+            return empty(span.title, "No check is due in this time.", None);
+        }
+        #[allow(clippy::cast_precision_loss)] // a chart needs no more precision
+        let values = placed.iter().map(|value| value.map(|value| value as f64)).collect();
+        let sentence = sentence(&range, &placed);
+        let stacked = vec![Series { name: "checks", class: "first", values }];
+        let bands = self.bands();
+        Chart { title: span.title, sentence: &sentence, range, unit: Unit::Count, stacked, lines: Vec::new(), bands }.draw()
+    }
 }
 
 fn sentence(range: &Range, placed: &[Option<i64>]) -> String {
@@ -53,33 +123,38 @@ fn sentence(range: &Range, placed: &[Option<i64>]) -> String {
 }
 
 pub async fn show(visit: Visit) -> View {
+    let span = if visit.query.get("ahead") == Some(DAY.name) { &DAY } else { &HOUR };
     let reading = visit.read().await?;
-    let hour = views::ahead(&reading, "1 hour", "5 minutes").await?;
-    let day = views::ahead(&reading, "1 day", "1 hour").await?;
+    let coming = read(&reading, span).await?;
     visit.end(reading).await?;
+    let rows = coming.rows.as_deref().unwrap_or_default();
     let mut jobs = BTreeMap::new();
-    for row in &day {
+    for row in rows {
         *jobs.entry(string(&row["job"])).or_insert(0) += row["checks"].as_i64().unwrap_or(0);
     }
-    let mut heaviest: Vec<&Value> = hour.iter().collect();
+    let mut heaviest: Vec<&Value> = rows.iter().collect();
     heaviest.sort_by_key(|row| std::cmp::Reverse(row["checks"].as_i64()));
     let slot = |row: &&Value| {
         let at = string(&row["slot"]);
         vec![
-            linked_time(&format!("/slots/{}?width=5m", encoded(at)), &row["slot"]),
+            linked_time(&format!("/slots/{}?width={}s", encoded(at), span.seconds), &row["slot"]),
             job(string(&row["job"])),
             whole(&row["checks"]),
         ]
     };
     let body = html! {
         h1 { "What comes" }
-        (ahead("The next hour", &hour, HOUR))
-        @if !heaviest.is_empty() {
-            (table("The heaviest five minutes of the hour", &[text("From"), text("Job"), number("Checks")], heaviest.iter().take(10).map(slot).collect()))
+        p.choices {
+            @for Span { name, title, .. } in [&HOUR, &DAY] {
+                a href=(format!("/slots?ahead={name}")) aria-current=[(*name == span.name).then_some("true")] { (title) } " "
+            }
         }
-        (ahead("The next day", &day, DAY))
-        @if !jobs.is_empty() {
-            (table("The next day by job", &[text("Job"), number("Checks")], jobs.iter().map(|(name, checks)| vec![job(name), html! { (grouped(*checks)) }]).collect()))
+        (coming.draw(span))
+        @if !heaviest.is_empty() {
+            (table(span.heaviest, &[text("From"), text("Job"), number("Checks")], heaviest.iter().take(10).map(slot).collect()))
+        }
+        @if jobs.len() > 1 {
+            (table("By job", &[text("Job"), number("Checks")], jobs.iter().map(|(name, checks)| vec![job(name), html! { (grouped(*checks)) }]).collect()))
         }
         p.about { "Checks that are held, or whose job is paused, are left out." }
     };

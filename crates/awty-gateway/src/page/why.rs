@@ -2,33 +2,61 @@
 
 use super::fail::View;
 use super::frame;
-use super::parts::{Mark, command, mark, none, reason, string, table, text, time};
+use super::parts::{Mark, command, mark, none, reason, select, string, table, text, time};
 use super::visit::Visit;
-use super::words::millis;
-use crate::db::status;
+use super::words::{millis, moment};
+use crate::db::{status, views};
 use crate::health;
+use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
+
+/// The clocks of two machines may differ by this much, and an answer may take a while.
+const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(5);
 
 pub async fn show(visit: Visit) -> View {
     let reading = visit.read().await?;
     let (database, _) = status::standing(&reading).await?;
+    let asked = crate::clock::now();
     let findings = status::findings(&reading).await?;
+    let next = views::next_due(&reading).await?;
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
-    let is_well = why.is_none() && gateway.is_empty() && findings.is_empty();
+    let clock = clock(&database, asked);
+    let is_well = why.is_none() && gateway.is_empty() && findings.is_empty() && clock.is_none();
     let body = html! {
         h1 { @if is_well { "Nothing is in the way." } @else { "This is in the way." } }
         @if let Some(why) = why { (reason(why, database["fix"].as_str())) }
         @for reason in &gateway { (of_gateway(&visit.page.name, reason)) }
         @for finding in &findings { (found(finding)) }
-        (links(&database, &gateway))
+        @if let Some(clock) = &clock { (reason(clock, Some("timedatectl status"))) }
+        (links(&database, &gateway, clock.is_none(), &next))
         @if is_well {
+            @if next.is_null() {
+                p { "Nothing is due, because no check is pending. To schedule one:" }
+                (command(&select("awty.schedule('orders', '42', 'unshipped', after => '3 hours')")))
+            } @else {
+                p { "The next check is due at " (time(&next)) "." }
+            }
             p { "If a check did not run, ask for its entity in the field above: " code { "orders 42" } " shows its past, its future, and why it does not run now." }
         }
     };
     Ok(frame::live(&visit, "Why", body))
+}
+
+/// Says if the clock of the database is wrong. Checks whose slot has passed by another clock are then not due yet.
+fn clock(database: &Value, now: DateTime<Utc>) -> Option<String> {
+    let (there, last) = (moment(&database["now"])?, moment(&database["last_slot_run"]));
+    let (off, back) = (there - now, last.map(|last| last - there));
+    let slot = TimeDelta::milliseconds(database["slot"].as_i64().unwrap_or(0));
+    if off.abs() > CLOCKS_AGREE {
+        let word = if off < TimeDelta::zero() { "behind" } else { "ahead of" };
+        let length = millis(off.abs().num_milliseconds());
+        return Some(format!("the clock of the database is {length} {word} the clock of this gateway"));
+    }
+    back.filter(|back| *back > slot + CLOCKS_AGREE)
+        .map(|back| format!("the clock of the database was set back by {} or more", millis(back.num_milliseconds())))
 }
 
 /// A reason of the gateway has its commands after the first semicolon.
@@ -58,7 +86,7 @@ fn found(finding: &Value) -> Markup {
 }
 
 /// The chain from the server to a run, in order.
-fn links(database: &Value, gateway: &[String]) -> Markup {
+fn links(database: &Value, gateway: &[String], clock: bool, next: &Value) -> Markup {
     let link = |name: &str, good: bool, detail: Markup| {
         vec![html! { (name) }, if good { mark(Mark::Good, "yes") } else { mark(Mark::Bad, "no") }, detail]
     };
@@ -86,7 +114,27 @@ fn links(database: &Value, gateway: &[String]) -> Markup {
                 @if let Some(error) = database["last_error"].as_str() { (error) " " (time(&database["last_error_at"])) } @else { (none()) }
             },
         ),
+        link("The clock is right", clock, time(&database["now"])),
         link("This gateway claims calls", gateway.is_empty(), none()),
+        link("A check is pending", !next.is_null(), html! { @if next.is_null() { "nothing is due" } @else { "the next is due at " (time(next)) } }),
     ];
     table("From the server to a run", &[text("Link"), text("Holds"), text("Detail")], rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_wrong_clock_is_told() {
+        let now = moment(&json!("2026-11-26T10:00:00Z")).unwrap();
+        let told = |there: &str, last: &str| clock(&json!({"now": there, "last_slot_run": last, "slot": 1_000}), now);
+        let on_time = "2026-11-26T10:00:02Z";
+        assert_eq!(told(on_time, "2026-11-26T09:59:59Z"), None);
+        assert!(told("2026-11-26T09:00:00Z", on_time).is_some_and(|why| why.contains("is 1 h behind")));
+        assert!(told("2026-11-26T11:00:00Z", on_time).is_some_and(|why| why.contains("is 1 h ahead of")));
+        assert!(told(on_time, "2026-11-26T10:01:02Z").is_some_and(|why| why.contains("set back by 1 min")));
+        assert_eq!(clock(&json!({"now": on_time, "last_slot_run": null}), now), None);
+    }
 }

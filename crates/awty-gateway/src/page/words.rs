@@ -1,6 +1,7 @@
 //! Writes times, lengths of time and counts as people read them, and values as addresses need them.
 
-use chrono::{DateTime, Datelike, TimeDelta, Utc};
+use super::zone;
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
 /// Reads a time that PostgreSQL or the API wrote as JSON.
@@ -8,13 +9,14 @@ pub fn moment(value: &Value) -> Option<DateTime<Utc>> {
     Some(DateTime::parse_from_rfc3339(value.as_str()?).ok()?.to_utc())
 }
 
+/// Writes a time in the zone of the person.
 pub fn absolute(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    let form = match at {
-        at if at.date_naive() == now.date_naive() => "%H:%M:%S UTC",
-        at if at.year() == now.year() => "%-d %b %H:%M UTC",
-        _ => "%-d %b %Y %H:%M UTC",
+    let form = match (zone::day(at), zone::day(now)) {
+        (Some(at), Some(now)) if at == now => "%H:%M:%S %Z",
+        (Some(at), Some(now)) if at.year() == now.year() => "%-d %b %H:%M %Z",
+        _ => "%-d %b %Y %H:%M %Z",
     };
-    at.format(form).to_string()
+    zone::written(at, form)
 }
 
 pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {

@@ -16,6 +16,7 @@ mod deliveries;
 mod edits;
 mod forms;
 mod held;
+mod home;
 mod hostile;
 mod limits;
 mod listener;

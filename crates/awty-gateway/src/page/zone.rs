@@ -1,0 +1,86 @@
+//! The time zone in which the page writes times. A person chooses it at the foot of a view, and a cookie keeps it.
+
+use super::fail::{Fail, View};
+use super::form::Form;
+use super::session::cookie;
+use axum::http::{HeaderMap, header};
+use chrono::{DateTime, Utc};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+tokio::task_local! {
+    static ZONE: TimeZone;
+}
+
+const NAME: &str = "zone";
+const YEAR: u32 = 366 * 86_400;
+/// Longer names are of no zone.
+const LONGEST: usize = 64;
+
+/// Runs a request with the zone of its cookie. An unknown zone counts as UTC.
+pub async fn within<F: Future>(headers: &HeaderMap, request: F) -> F::Output {
+    let zone = cookie(headers, NAME).and_then(|name| find(&name)).unwrap_or(TimeZone::UTC);
+    ZONE.scope(zone, request).await
+}
+
+fn find(name: &str) -> Option<TimeZone> {
+    Some(name).filter(|name| name.len() <= LONGEST).and_then(|name| TimeZone::get(name).ok())
+}
+
+fn zone() -> TimeZone {
+    ZONE.try_with(TimeZone::clone).unwrap_or(TimeZone::UTC)
+}
+
+/// Returns the name of the zone.
+pub fn name() -> String {
+    zone().iana_name().unwrap_or("UTC").to_owned()
+}
+
+/// Writes a time in the zone. `form` is one of strftime.
+pub fn written(at: DateTime<Utc>, form: &str) -> String {
+    // Years that only one of the two libraries knows are written in UTC.
+    let written = Timestamp::from_microsecond(at.timestamp_micros()).ok();
+    let written = written.and_then(|at| jiff::fmt::strtime::format(form, &at.to_zoned(zone())).ok());
+    written.unwrap_or_else(|| at.to_rfc3339())
+}
+
+/// Returns the day of a time in the zone.
+pub fn day(at: DateTime<Utc>) -> Option<Date> {
+    Some(Timestamp::from_microsecond(at.timestamp_micros()).ok()?.to_zoned(zone()).date())
+}
+
+pub async fn choose(form: Form) -> View {
+    let chosen = form.get("zone").unwrap_or("UTC");
+    let zone = find(chosen).ok_or_else(|| {
+        Fail::Refused(422, format!("“{chosen}” is no time zone. Write a name such as Europe/Berlin or UTC."))
+    })?;
+    let mut response = form.back("/");
+    let text = format!("{NAME}={}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Strict", zone.iana_name().unwrap_or("UTC"));
+    if let Ok(value) = header::HeaderValue::from_str(&text) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn times_are_written_in_the_zone_of_the_cookie() {
+        let at = DateTime::parse_from_rfc3339("2026-07-01T22:30:00Z").unwrap().to_utc();
+        for (cookie, text, name_of_zone) in [
+            ("zone=Europe/Berlin", "00:30 CEST", "Europe/Berlin"),
+            ("a=b; zone=asia/kolkata", "04:00 IST", "Asia/Kolkata"),
+            ("zone=Nowhere/There", "22:30 UTC", "UTC"),
+            ("zone=../../etc/passwd", "22:30 UTC", "UTC"),
+            ("", "22:30 UTC", "UTC"),
+        ] {
+            let headers = HeaderMap::from_iter([(header::COOKIE, header::HeaderValue::from_str(cookie).unwrap())]);
+            let found = within(&headers, async { (written(at, "%H:%M %Z"), name()) }).await;
+            assert_eq!(found, (text.to_owned(), name_of_zone.to_owned()), "{cookie}");
+        }
+        assert!(written(DateTime::<Utc>::MAX_UTC, "%H:%M").starts_with('+'));
+    }
+}

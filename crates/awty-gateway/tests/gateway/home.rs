@@ -1,0 +1,109 @@
+//! Tests what the first view counts as failing, the open hours of calendars, the zone of times, and links that stay.
+
+use crate::people::open;
+use crate::shop::until;
+use crate::visitor::Browser;
+
+#[test]
+fn a_send_that_fails_and_a_call_that_waits_are_in_the_headline() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    shop.app("SELECT awty_http.send('http://127.0.0.1:1099/order', '{\"order\": 1}')");
+    until("the failing send", || {
+        let page = browser.get("/").text;
+        let is_told = page.contains("1 thing fails") && page.contains("attempt 1 failed: ");
+        if is_told && page.contains("http://127.0.0.1:1099") { Ok(()) } else { Err(page) }
+    });
+    shop.await_text("SELECT count(*) FROM awty.future_job_history WHERE outcome = 'failed'", "1");
+    browser.shows("/", &["Not yet: 1 check has ended with a problem in the last hour.", "href=\"/history\""]);
+    // A blocked target delays its calls without a failure.
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 s', jitter => '0', paused => true)");
+    shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 s', jitter => '0', paused => false)");
+    until("the call that waits", || {
+        let page = browser.get("/").text;
+        let found = page.contains("http://127.0.0.1:1098/waits") && page.contains("for longer than its own period");
+        if found && page.contains("fail") { Ok(()) } else { Err(page) }
+    });
+}
+
+#[test]
+fn a_job_whose_last_success_is_older_than_its_period_fails() {
+    let (shop, gateway, _) = open();
+    shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO app"]);
+    shop.app("CREATE FUNCTION tidy() RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF to_regclass('broken') IS NOT NULL THEN RAISE 'no'; END IF; END $$");
+    shop.app("SELECT awty.register('tidy', 'tidy', max_attempts => 1); SELECT awty.repeat('tidy', every => '1 s')");
+    shop.await_text("SELECT last_success_at IS NOT NULL FROM awty.job_status WHERE job = 'tidy'", "true");
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    assert!(!browser.shows("/", &[]).contains("it repeats every"));
+    shop.app("CREATE TABLE broken ()");
+    until("the job to be behind", || {
+        let page = browser.get("/").text;
+        if page.contains("it repeats every 1 s") && page.contains("1 thing fails") { Ok(()) } else { Err(page) }
+    });
+    shop.app("SELECT awty.pause('tidy')");
+    assert!(!browser.shows("/", &[]).contains("it repeats every"), "a paused job is not behind");
+}
+
+#[test]
+fn what_comes_has_the_open_hours_of_calendars() {
+    let (shop, gateway, _) = open();
+    shop.app("SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC')");
+    shop.app("SELECT awty.create_calendar('unused', '{mon-sun 00:00-24:00}', 'UTC')");
+    shop.app("SELECT awty.register('mail'); SELECT awty.repeat('mail', every => '10 min', calendar => 'always')");
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    for view in ["/", "/slots", "/slots?ahead=1d"] {
+        let page = browser.shows(view, &["open: always", "<g class=\"band\"><rect x=\"0\" y=\"0.0\"", "The heaviest time begins at"]);
+        assert!(!page.contains("unused"), "{view}");
+    }
+    browser.shows("/slots", &["The heaviest five minutes", "data-label=\"Open\"><div>always</div>"]);
+    browser.shows("/slots?ahead=1d", &["The heaviest hours"]);
+}
+
+#[test]
+fn too_many_checks_for_a_chart_are_named_and_not_counted() {
+    let (shop, gateway, _) = open();
+    shop.app("SELECT awty.register('many')");
+    shop.app("SELECT awty.schedule_many('e', array_agg(n::text), 'many', after => '10 min') FROM generate_series(1, 20001) AS n");
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    for view in ["/", "/slots"] {
+        browser.shows(view, &["More than 20\u{202f}000 checks are due in this time.", "awty.forecast('1 hour', '5 minutes');"]);
+    }
+    shop.app("SELECT awty.cancel('e', '1', 'many')");
+    browser.shows("/slots", &["20\u{202f}000 checks are due."]);
+}
+
+#[test]
+fn a_person_chooses_the_zone_of_times() {
+    let (shop, gateway, _) = open();
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 h')");
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    let place = format!("/schedules/{}", shop.text("SELECT id FROM awty_http.endpoint"));
+    browser.shows(&place, &[" UTC</time>", "id=\"zone\" name=\"zone\" value=\"UTC\""]);
+    let chosen = browser.post("/zone", &[("zone", "asia/kolkata"), ("back", &place)]);
+    assert_eq!((chosen.status, chosen.header("location")), (303, place.clone()));
+    assert_eq!(chosen.header("set-cookie"), "zone=Asia/Kolkata; Path=/; Max-Age=31622400; HttpOnly; SameSite=Strict");
+    let cookie = browser.cookie.replace("\r\n", "; zone=Asia/Kolkata\r\n");
+    let browser = Browser { cookie, ..browser };
+    let page = browser.shows(&place, &[" IST</time>", "value=\"Asia/Kolkata\""]);
+    assert!(!page.contains(" UTC</time>"), "{page}");
+    browser.shows("/?reload=10", &["Times are in Asia/Kolkata."]);
+    let wrong = browser.post("/zone", &[("zone", "Nowhere/<b>")]);
+    assert!(wrong.status == 422 && wrong.text.contains("Nowhere/&lt;b&gt;"), "{}", wrong.text);
+}
+
+#[test]
+fn a_link_to_the_numbers_of_an_endpoint_stays() {
+    let (shop, gateway, _) = open();
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 s', jitter => '0')");
+    shop.await_text("SELECT count(*) > 0 FROM awty.attempt", "true");
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    let place = format!("/schedules/{}", shop.text("SELECT id FROM awty_http.endpoint"));
+    let page = browser.shows(&place, &["Last calls", "Link to these numbers"]);
+    let link = page.split("href=\"").find(|part| part.contains("&amp;until=")).unwrap();
+    let link = link.split('"').next().unwrap().replace("&amp;", "&");
+    browser.shows(&link, &["Last calls", "Outcomes", "Not up to now."]);
+    let before = browser.shows(&format!("{place}?until=2020-01-01T10%3A00%3A00Z"), &["Not up to now.", "No call ended in this time."]);
+    assert!(!before.contains("<table"), "calls after the end are shown: {before}");
+    assert_eq!(browser.get(&format!("{place}?until=then")).status, 404);
+}
