@@ -57,9 +57,14 @@ impl IntoResponse for Fail {
             }
             Fail::Refused(status, detail) => (status, title(status).to_owned(), detail),
         };
+        let right = super::rights::command(&detail);
         let body = html! {
             h1 { (title) }
             p { (detail) }
+            @if let Some(right) = &right {
+                p { "The role that has signed in, or the gateway, lacks a right. As the role that may give it:" }
+                (super::parts::command(right))
+            }
             @if status == 503 {
                 p { "Calls and checks that are due wait, and nothing is lost. The log of the gateway has the reason. To see whether the server accepts connections:" }
                 (super::parts::command("pg_isready -h HOST -d DATABASE"))

@@ -4,6 +4,7 @@
 
 use super::fail::Fail;
 use super::frame::OfRole;
+use super::rights;
 use super::state::Page;
 use super::zone;
 use axum::extract::{MatchedPath, Request, State};
@@ -39,7 +40,8 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
     } else {
         let late = |_| Fail::Refused(504, "The view took longer than 10 s.".into()).into_response();
         let headers = request.headers().clone();
-        timeout(LONGEST, zone::within(&headers, next.run(request))).await.unwrap_or_else(late)
+        let request = rights::within(zone::within(&headers, next.run(request)));
+        timeout(LONGEST, request).await.unwrap_or_else(late)
     };
     if let Some(OfRole(role)) = response.extensions_mut().remove::<OfRole>() {
         response = page.api.unread(&role, response).await;

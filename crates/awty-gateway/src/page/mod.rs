@@ -22,6 +22,7 @@ mod history;
 mod home;
 mod jobs;
 mod parts;
+mod rights;
 mod rules;
 mod schedule;
 mod schedule_form;

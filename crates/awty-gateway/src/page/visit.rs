@@ -4,6 +4,7 @@ use super::answer::Called;
 use super::fail::Fail;
 use super::form::Form;
 use super::frame::OfRole;
+use super::rights;
 use super::session;
 use super::state::Page;
 use crate::api::Asker;
@@ -61,6 +62,8 @@ impl FromRequestParts<Arc<Page>> for Visit {
         let begun = Instant::now();
         let asker = page.api.asker(&token, !parts.method.is_safe()).await;
         let asker = asker.map_err(|problem| if problem.status() == 401 { next() } else { problem.into() })?;
+        let gateway = page.worker.view().standing.map(|standing| standing.role).unwrap_or_default();
+        rights::are(asker.role(), &gateway);
         parts.extensions.insert(OfRole(asker.role().to_owned()));
         let query = Form::of(parts.uri.query().unwrap_or_default().as_bytes());
         let (page, late, micros) = (page.clone(), AtomicI64::new(0), AtomicU64::new(0));

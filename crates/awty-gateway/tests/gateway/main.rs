@@ -44,6 +44,7 @@ mod script;
 mod secrets;
 mod sends;
 mod shop;
+mod silence;
 mod stopping;
 mod strangers;
 mod targets;

@@ -1,5 +1,5 @@
 pub use awty_testkit::gateway::{Gateway, PATIENCE, until};
-use awty_testkit::{Cluster, gateway};
+use awty_testkit::{Builder, Cluster, gateway};
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -14,7 +14,11 @@ pub struct Shop {
 
 impl Shop {
     pub fn open() -> Self {
-        let cluster = Cluster::builder().set("awty.slot", "1s").start();
+        Self::open_on(Cluster::builder())
+    }
+
+    pub fn open_on(builder: Builder) -> Self {
+        let cluster = builder.set("awty.slot", "1s").start();
         cluster.create_gateway(&["app"]);
         let credentials = cluster.data().join("../credentials");
         gateway::create_credentials(BINARY.as_ref(), &credentials);

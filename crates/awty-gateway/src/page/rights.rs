@@ -1,0 +1,53 @@
+//! Finds the command for a role that lacks rights.
+
+use std::sync::OnceLock;
+
+tokio::task_local! {
+    /// The role that has signed in, and the role of the gateway.
+    static ROLES: OnceLock<[String; 2]>;
+}
+
+pub async fn within<F: Future>(request: F) -> F::Output {
+    ROLES.scope(OnceLock::new(), request).await
+}
+
+pub fn are(role: &str, gateway: &str) {
+    // Outside of a request, nobody asks for the roles.
+    let _ = ROLES.try_with(|roles| roles.set([role.to_owned(), gateway.to_owned()]));
+}
+
+/// Returns the command that gives the right that a message of PostgreSQL misses.
+pub fn command(message: &str) -> Option<String> {
+    let [role, gateway] = ROLES.try_with(|roles| roles.get().cloned()).ok()??;
+    if message.starts_with("permission denied to set role") {
+        return Some(format!("GRANT {} TO {gateway};", quoted(&role)));
+    }
+    let is_schema = message.starts_with("permission denied for schema awty");
+    is_schema.then(|| format!("GRANT USAGE ON SCHEMA awty, awty_http TO {};", quoted(&role)))
+}
+
+fn quoted(name: &str) -> String {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && !name.starts_with(|letter: char| letter.is_ascii_digit());
+    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_missing_right_has_its_command() {
+        let found = within(async {
+            are("An\"n", "gateway");
+            [
+                command("permission denied to set role \"An\"n\""),
+                command("permission denied for schema awty_http"),
+                command("permission denied for table orders"),
+            ]
+        });
+        let wanted = ["GRANT \"An\"\"n\" TO gateway;", "GRANT USAGE ON SCHEMA awty, awty_http TO \"An\"\"n\";"];
+        assert_eq!(found.await, [Some(wanted[0].to_owned()), Some(wanted[1].to_owned()), None]);
+        assert_eq!(command("permission denied to set role \"a\""), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! Provokes each cause of silence, and reads what the page says and which command it gives.
+
+use crate::shop::{Gateway, Shop, until};
+use crate::visitor::Browser;
+use awty_testkit::{Cluster, Stop};
+
+fn text(page: &str) -> String {
+    page.replace("&#39;", "'").replace("&quot;", "\"").replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
+}
+
+/// Waits until the view has the sentence, and the command as text that can be copied.
+#[track_caller]
+fn told(browser: &Browser, path: &str, sentence: &str, command: &str) {
+    until(&format!("{sentence} / {command}"), || {
+        let page = text(&browser.get(path).text);
+        let commands = page.split("<pre class=\"command\"><code>").skip(1).filter_map(|rest| rest.split("</code>").next());
+        let is_there = page.contains(sentence) && commands.into_iter().any(|known| known.contains(command));
+        if is_there { Ok(()) } else { Err(page) }
+    });
+}
+
+#[track_caller]
+fn is_well(browser: &Browser, sentence: &str) {
+    until(sentence, || {
+        let page = text(&browser.get("/why").text);
+        if page.contains("Nothing is in the way.") && page.contains(sentence) { Ok(()) } else { Err(page) }
+    });
+}
+
+fn open() -> (Shop, Gateway) {
+    let shop = Shop::open_on(Cluster::builder().with_movable_clock());
+    let gateway = shop.gateway("one");
+    (shop, gateway)
+}
+
+#[test]
+fn the_database_tells_why_it_does_not_run_checks() {
+    let (shop, gateway) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let postgres = |sql: &str| shop.cluster.execute("postgres", &[sql]);
+    // Nothing is due.
+    told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h')");
+    is_well(&browser, "The next check is due at ");
+    // A job is paused.
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 s', jitter => '0')");
+    shop.app("SELECT awty.pause('http.app', 'a day off')");
+    told(&browser, "/why", "job \"http.app\" is paused", "SELECT awty.resume('http.app');");
+    told(&browser, "/", "Not yet: something is stopped.", "SELECT awty.resume('http.app');");
+    shop.app("SELECT awty.resume('http.app')");
+    // A target is blocked.
+    shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1099', blocked_until => 'infinity', note => 'they asked')");
+    let unblock = "SELECT awty.alter_target('http.app', 'http://127.0.0.1:1099', blocked_until => '-infinity');";
+    told(&browser, "/why", "its target is blocked until infinity", unblock);
+    shop.app(unblock);
+    // The role of a job may not connect.
+    postgres("GRANT CREATE ON SCHEMA public TO app");
+    shop.app("CREATE FUNCTION tidy() RETURNS void LANGUAGE sql AS ''");
+    shop.app("SELECT awty.register('tidy', 'tidy'); SELECT awty.repeat('tidy', every => '1 s')");
+    postgres("REVOKE CONNECT ON DATABASE postgres FROM PUBLIC; GRANT CONNECT ON DATABASE postgres TO gateway");
+    told(&browser, "/why", "role \"app\" has no CONNECT on this database", "GRANT CONNECT ON DATABASE postgres TO app;");
+    postgres("GRANT CONNECT ON DATABASE postgres TO app");
+    // awty is off.
+    postgres("ALTER SYSTEM SET awty.enabled = off");
+    postgres("SELECT pg_reload_conf()");
+    told(&browser, "/why", "awty.enabled is off", "ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();");
+    told(&browser, "/", "something is stopped", "ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();");
+    postgres("ALTER SYSTEM RESET awty.enabled");
+    postgres("SELECT pg_reload_conf()");
+    // No worker claims the checks of a job.
+    shop.app("SELECT awty.cancel('job', 'tidy'); SELECT awty_http.unschedule('http://127.0.0.1:1099/x')");
+    shop.app("SELECT awty.register('mail'); SELECT awty.schedule('user', '1', 'mail', after => '0')");
+    told(&browser, "/why", "no external worker claims checks of job \"mail\"", "SELECT * FROM awty.claim(ARRAY['mail'], 'by hand');");
+    shop.app("SELECT awty.cancel('user', '1', 'mail')");
+    // The clock of the database is behind.
+    shop.cluster.set_clock(-3_600);
+    told(&browser, "/why", "the clock of the database is 1 h behind the clock of this gateway", "timedatectl status");
+    shop.cluster.set_clock(0);
+    told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
+}
+
+#[test]
+fn a_gateway_tells_why_it_does_not_claim() {
+    let (shop, gateway) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let mut tenant = shop.cluster.superuser("postgres");
+    // The gateway's role may not act as the role that has signed in.
+    tenant.batch_execute("REVOKE app FROM gateway").unwrap();
+    told(&browser, "/why", "permission denied to set role \"app\"", "GRANT app TO gateway;");
+    tenant.batch_execute("GRANT app TO gateway").unwrap();
+    told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
+    // The role that has signed in may not use the schemas.
+    tenant.batch_execute("REVOKE USAGE ON SCHEMA awty FROM app").unwrap();
+    told(&browser, "/why", "permission denied for schema awty", "GRANT USAGE ON SCHEMA awty, awty_http TO app;");
+    tenant.batch_execute("GRANT USAGE ON SCHEMA awty TO app").unwrap();
+    // No gateway claims, because the job belongs to no tenant of this gateway.
+    tenant.batch_execute("CREATE ROLE bob LOGIN; GRANT USAGE ON SCHEMA awty, awty_http TO bob; SELECT awty_http.add_tenant('bob')").unwrap();
+    tenant.batch_execute("SET ROLE bob; SELECT awty_http.send('http://127.0.0.1:1099/x'); RESET ROLE; GRANT bob TO app").unwrap();
+    told(&browser, "/why", "no external worker claims checks of job \"http.bob\"", "SELECT * FROM awty.claim(");
+}
+
+#[test]
+fn the_library_is_not_loaded_or_the_database_is_away() {
+    let (mut shop, gateway) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h')");
+    shop.cluster.configure("shared_preload_libraries = ''");
+    shop.cluster.restart();
+    told(&browser, "/why", "awty is not in shared_preload_libraries", "add it in postgresql.conf and restart the server");
+    told(&browser, "/", "something is stopped", "add it in postgresql.conf and restart the server");
+    shop.cluster.stop(Stop::Fast);
+    told(&browser, "/why", "The database does not answer", "pg_isready -h HOST -d DATABASE");
+    told(&browser, "/", "nothing is lost", "pg_isready -h HOST -d DATABASE");
+    shop.cluster.configure("shared_preload_libraries = 'awty'");
+    shop.cluster.start();
+    is_well(&browser, "The next check is due at ");
+}
