@@ -92,18 +92,18 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
     if moves || watched.source.stopped.is_some() {
         rows = watched.source.by_keys(keys).into_iter().map(|(_, row)| row).collect();
     }
-    let open: HashMap<Text, Alert> = match rule.walk {
-        Walk::Changed | Walk::Moved | Walk::Again => {
-            alert::open(&rule.name, keys).into_iter().map(|open| (open.key, open.alert)).collect()
-        }
-        _ => HashMap::new(),
-    };
+    let open: HashMap<Text, Alert> =
+        alert::open(&rule.name, keys).into_iter().map(|open| (open.key, open.alert)).collect();
     let wants_late = rule.terms.existing.as_bytes() == b"all";
     let by = ScheduledBy { role: catalog::current_role(), at: now };
     let (mut new, mut moved) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
     for row in rows {
         let check = pending.get(&row.key);
         if moves && check.is_some() && !free.contains(&row.key) {
+            continue;
+        }
+        // A row that was written after `watch` can be late before the walk reads it.
+        if rule.walk == Walk::New && open.contains_key(&row.key) {
             continue;
         }
         let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);

@@ -57,6 +57,26 @@ fn a_walk_over_slow_rows_comes_to_its_end() {
 }
 
 #[test]
+fn a_walk_adds_no_check_for_a_row_that_is_late_already() {
+    let shop = Shop::on(awty_testkit::Cluster::builder().with_movable_clock().start());
+    shop.run(ORDERS);
+    shop.run("INSERT INTO shop.orders (id) VALUES (3);
+        CREATE FUNCTION shop.shipped(id bigint, status text) RETURNS boolean STABLE LANGUAGE plpgsql AS
+            $$ BEGIN IF id = 3 THEN PERFORM pg_advisory_xact_lock_shared(3); END IF; RETURN status <> 'UNSHIPPED'; END $$");
+    let mut barrier = shop.client();
+    barrier.batch_execute("SELECT pg_advisory_lock(3)").unwrap();
+    shop.run(
+        "BEGIN; SELECT awty.watch('shop.orders', until => 'shop.shipped(id, status)', within => '1 hour');
+        INSERT INTO shop.orders (id) VALUES (1), (2); COMMIT",
+    );
+    shop.pass(shop.slot_of("1"));
+    await_state(&shop, "late 1:1 2:1; pending -");
+    barrier.batch_execute("SELECT pg_advisory_unlock(3)").unwrap();
+    await_walked(&shop);
+    assert_eq!(state(&shop), "late 1:1 2:1; pending 3");
+}
+
+#[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
     const ROWS: i64 = 20_000;
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.catch_up_rate", "0").start());
