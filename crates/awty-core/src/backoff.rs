@@ -17,7 +17,7 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// The role's last worker ran no check or ended during a run.
+/// The role's last worker ran no check, or its process ended during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
 /// The server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
@@ -29,7 +29,7 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// `failures` is the number of earlier failures in a row.
+    /// `failures` counts the failures in a row before the present failure.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

@@ -9,7 +9,8 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// A large table with this many dead rows per page is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// The pause also counts from the first dead row, so that a vacuum does not disturb a short backlog.
+/// Two vacuums are at least this far apart. A vacuum also comes no earlier than this after the first dead row, so that
+/// the vacuum does not disturb a short backlog of checks.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 

@@ -5,7 +5,7 @@
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds of lateness. Later runs belong to an extra class.
+/// Upper bounds of the classes of lateness. One more class counts the runs that were later than the last bound.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -40,7 +40,7 @@ pub struct Figures {
     pub met: u64,
     /// The number of watched rows whose alert reached level 1.
     pub late_rows: u64,
-    /// The duration of a run of several checks counts once.
+    /// The time of all runs together. If a run has several checks, its time is added once.
     pub run_time: TimeDelta,
     pub max_run_time: TimeDelta,
     pub late: [u64; LATE.len() + 1],

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// The time between two inspections of a database with awty.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// No event announces an update of the extension, so an outdated extension is inspected again after this time.
+/// The time between two inspections of a database whose extension is outdated. The inspections are repeated because no
+/// event announces an update of the extension.
 pub const SOON: Duration = Duration::from_secs(5);
 /// An inspection is repeated after this time if no process was free, or if DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
@@ -53,7 +54,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// The database stays due if another inspection was requested meanwhile.
+    /// If another inspection of the database was requested during this one, the database stays due.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;
@@ -82,7 +83,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// The duration is the time until another database becomes due.
+    /// Returns the due databases, and the time until another database becomes due.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

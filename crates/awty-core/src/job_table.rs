@@ -77,7 +77,8 @@ impl JobRow {
 /// At most `JOBS` of the `N` rows belong to single jobs. Each other row collects the *other jobs* of a database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// A hash of the row's database and job name, or 0. Comparing all names would take longer than many runs.
+    /// For each row, the hash of its database and job name, or 0 if the row is free. The table compares hashes because
+    /// a comparison of all names would take longer than many runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,
@@ -104,7 +105,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Also returns the database of a job that lost its row to make room.
+    /// Returns the job's row. If another job lost its row to make room, also returns that job's database.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > MAX_JOB {
             return (None, None);

@@ -51,7 +51,7 @@ labels! {
 pub enum Conflict {
     /// The pending check ends as `replaced`.
     Replace,
-    /// The pending check stays, and the new check is dropped.
+    /// The pending check stays, and the check that the caller wanted is not scheduled.
     Keep,
     Refuse,
 }
@@ -161,7 +161,7 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
-/// As PostgreSQL writes its settings, in the largest unit that gives a whole number.
+/// Displays a time as PostgreSQL displays its settings: in the largest unit that gives a whole number.
 pub struct Shown(pub TimeDelta);
 
 impl fmt::Display for Shown {

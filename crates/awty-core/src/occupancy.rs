@@ -1,4 +1,5 @@
-//! The state of a worker's place in shared memory changes only along these arrows.
+//! The state of a worker's place in shared memory changes only along these arrows. `Starting`, `Taken` and `Abandoned`
+//! can all change back to `Free`.
 //!
 //! ```text
 //! Free ──► Starting ──► Taken ──► Abandoned

@@ -32,12 +32,10 @@ labels! {
 }
 
 impl Outcome {
-    /// Whether a user should look at the check.
     pub const fn is_problem(self) -> bool {
         !matches!(self, Self::Done | Self::Met | Self::Cancelled | Self::Replaced)
     }
 
-    /// Whether the check goes to the history.
     pub const fn kept(self, keep: KeepHistory, runs: u32) -> bool {
         match keep {
             KeepHistory::All => true,

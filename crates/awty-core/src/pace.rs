@@ -10,8 +10,8 @@ pub const TURN: Duration = Duration::from_millis(20);
 /// The number of checks in a worker's first turn.
 pub const FIRST: usize = 64;
 
-/// `ran` checks took the time `took`. A turn should last at least as long as its `flush`, so that a worker with a slow
-/// disk does not spend most of its time on flushes.
+/// Returns the size of the next turn, after `ran` checks took the time `took`. The turn should last at least as long as
+/// its flush to disk, because a worker with a slow disk would otherwise spend most of its time on flushes.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

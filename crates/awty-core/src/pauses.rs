@@ -17,7 +17,7 @@ struct Pause {
     over: bool,
 }
 
-/// A worker's paused checks by id. A number represents each due time.
+/// A worker's paused checks, by the id of the check. Each due time is stored as an integer.
 #[derive(Debug, Default)]
 pub struct Pauses {
     by_id: HashMap<i64, Pause>,
@@ -47,7 +47,8 @@ impl Pauses {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next pause ends, and the earliest due time from which to search again.
+    /// Returns the time until the next pause ends. If pauses have ended, also returns the earliest due time of their
+    /// checks, so that the worker searches from that time again.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

@@ -14,11 +14,13 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// A check without a worker may be due at this time. A worker that finds no check clears this hint.
+    /// A check that no worker has taken may be due at this time. The time is only a hint, so a worker that finds no
+    /// check clears it.
     pub due: Option<Time>,
-    /// Each worker of the role has been busy with one run since this time. `None` if a worker is free.
+    /// Since this time, each worker of the role has been busy with one run. The value is `None` if a worker of the role
+    /// is free.
     pub behind_since: Option<Mono>,
-    /// A worker has repeatedly found more checks than it takes at once.
+    /// The role needs another worker, because a worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
     /// Counts workers that are starting, but not those that are stuck.
     pub workers: u32,
@@ -26,8 +28,8 @@ pub struct Role {
     pub stuck: u32,
     /// The role's workers cannot connect or start, so the role gets no worker until this time.
     pub parked_until: Option<Mono>,
-    /// A counter that grows whenever a worker starts or leaves, so that a role whose worker has just made room comes
-    /// last.
+    /// A counter that grows whenever a worker of any role starts or leaves. The role stores it when it is served, and
+    /// the role with the lowest number gets the next worker.
     pub last_served: u64,
 }
 
@@ -37,13 +39,14 @@ pub struct Caps {
     pub max_workers: u32,
     /// The setting `awty.max_workers_per_role`, which is at least 1.
     pub max_workers_per_role: u32,
-    /// The number of workers of roles that the caller does not list.
+    /// The number of workers of roles that are not in the list that the caller passes.
     pub elsewhere: u32,
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// Only roles without a worker get these, because roles with long runs could take all workers.
+    /// Returns how many workers only a role without a worker may start. Without this reserve, roles with long runs
+    /// could take all workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }

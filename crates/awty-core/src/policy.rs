@@ -40,7 +40,8 @@ pub struct Failed {
     pub timed_out: bool,
     pub is_final: bool,
     pub retry_at: Option<Time>,
-    /// The usual wait changes by this many thousandths, which may be negative.
+    /// The wait before the next attempt is made longer by this many thousandths. A negative number makes the wait
+    /// shorter.
     pub spread: i32,
 }
 
@@ -84,10 +85,10 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// Checks of the job have been able to run since `able_since`, when the server was started or promoted, or the job was
-/// enabled, adopted or resumed.
+/// Checks of the job have been able to run since `able_since`. At that time the server was started or promoted, or the
+/// job was enabled, adopted or resumed.
 ///
-/// If the clock was set back before `able_since`, the caller must lower `able_since` to `now` permanently.
+/// If the clock is set back to a time before `able_since`, the caller must store `now` as the new `able_since`.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
         return Before::NotYet;
@@ -105,7 +106,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// No check could run until the whole slot had passed. A check that waits for earlier work does not miss its slot.
+/// Returns whether no check could run until the whole slot had passed. A check that only waits for other runs to end
+/// does not miss its slot.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
@@ -137,7 +139,7 @@ pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time)
     }
     let usual = || later(now, spread(backoff::failed_run(limits.retry_after, failures), how.spread));
     let retry = limits.width.due(how.wanted(limits, now).unwrap_or_else(usual), now);
-    // The clock may have been set back, but the check must move to a later time.
+    // Even if the clock was set back, the check must move to a later time.
     After::Again(retry.max(limits.width.after(check.slot)))
 }
 

@@ -1,17 +1,17 @@
 //! Runs suspects (checks that may have crashed the server) one at a time in the whole server, so that another crash
 //! shows which check is to blame.
 //!
-//! Invariant: a suspect enters only an empty quarantine, or one whose suspect entered longer than [`ALONE`] ago. After
-//! suspects of one role have entered for [`TURN`], a waiting role comes first.
+//! Invariant: a suspect enters the quarantine only if the quarantine is empty, or if the last suspect entered longer
+//! than [`ALONE`] ago. After suspects of one role have entered for [`TURN`], another role that waits comes first.
 
 use crate::Mono;
 use std::time::Duration;
 
 /// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// The suspects of one role may enter for this long while another role waits.
+/// The suspects of one role may enter the quarantine for this long while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
-/// A refused role counts as waiting for this long, in which its worker asks again.
+/// A role that was refused counts as waiting for this long. The role's worker must ask again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +31,12 @@ struct Inside {
 impl Quarantine {
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
-    /// Whether the worker at `place` may run a suspect now. A refused worker must ask again.
+    /// Returns whether the worker at `place` may now run a suspect, a check that may have crashed the server. If the
+    /// worker is refused, it must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // The role whose turn it is must not replace the waiting one.
+            // The role whose turn it is must not replace the role that waits for the next turn.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }

@@ -6,7 +6,7 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// A rate of `r` tokens per second brings `r` millionths of a token per microsecond.
+/// The bucket counts in millionths of a token. So a rate of `r` tokens per second adds `r` millionths per microsecond.
 const TOKEN: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

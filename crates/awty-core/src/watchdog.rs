@@ -6,7 +6,8 @@ use crate::Mono;
 use std::time::Duration;
 
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The worker's own timer should end the run first, but is late if the wall clock was set back.
+/// The launcher waits this much longer than the timeout, because the worker's own timer should end the run first. The
+/// worker's timer is late if the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
 /// A run that continues this long after its termination is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
@@ -43,7 +44,8 @@ impl Run {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// Only code that never checks for interrupts continues after its termination.
+    /// Returns whether the run still continues although it was terminated. Only code that never checks for interrupts
+    /// continues.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

@@ -38,7 +38,8 @@ proptest! {
         for pair in entries.windows(2) {
             prop_assert!(pair[1].since(pair[0]) >= APART, "{pair:?}");
         }
-        // A minute may contain parts of two minutes of the rate limit.
+        // The rate limit counts entries per minute of its own. Any other period of 60 seconds can overlap two of these
+        // minutes.
         for (place, first) in entries.iter().enumerate() {
             let within = entries[place..].iter().filter(|at| at.since(*first) < MINUTE).count();
             prop_assert!(within as u32 <= 2 * ENTRIES + 1, "{within} entries in a minute");

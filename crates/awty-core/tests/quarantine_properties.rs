@@ -1,4 +1,5 @@
-//! Tests promises P5 and P7 with random runs of checks that may have crashed the server.
+//! Tests the quarantine with random runs of checks that may have crashed the server (promises P5 and P7 in
+//! docs/promises.md).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

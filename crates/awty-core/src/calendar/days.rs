@@ -37,8 +37,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// If the calendar is closed at `local`, returns the day's previous closing, or its first opening if no closing
-    /// precedes.
+    /// Returns the moment of `local` if the calendar is open then. Otherwise, returns the day's last closing before
+    /// `local`, or the day's first opening if the calendar has not opened before `local`.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

@@ -35,9 +35,12 @@ impl<Z: Zone> Calendar<Z> {
         moment(due).filter(|_| due <= end_of_search(since))
     }
 
-    /// A reminder comes `length` before `due`. A length in hours gives the latest possible moment. A length in days
-    /// keeps the local time of `due`. If the calendar is closed then, the result is the day's previous closing, or its
-    /// first opening if no closing precedes.
+    /// Returns the time of a reminder that comes `length` before `due`.
+    ///
+    /// A length in hours counts open time. If several moments fit, the result is the latest one.
+    ///
+    /// A length in days counts open days and keeps the local time of `due`. If the calendar is closed at that local
+    /// time, the result is the day's last closing before it, or else the day's first opening.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

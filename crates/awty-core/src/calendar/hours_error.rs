@@ -18,7 +18,7 @@ pub(super) enum Fault {
     End(String),
     Empty,
     Backwards {
-        /// The user should write these elements, which split the range at midnight.
+        /// Elements that mean the same range, but do not cross midnight.
         instead: Vec<String>,
     },
 }

@@ -37,7 +37,7 @@ struct Clocks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar<Z> {
     hours: Hours,
-    /// Closed days, as sorted numbers of local days.
+    /// The closed local days, sorted. Each day is the number of days since 1970-01-01.
     closed: Vec<i64>,
     zone: Z,
 }

@@ -4,7 +4,8 @@ use crate::repeat::local_time::span_at;
 use crate::{Time, later};
 use sha2::{Digest, Sha256};
 
-/// A hash of the offset at `from` and of its changes within [`REACH`] shows new zone data.
+/// Hashes the zone's offset at `from` and each change of the offset within [`REACH`]. A different hash shows that the
+/// zone has new data.
 pub fn hash(zone: &impl Zone, from: Time) -> i64 {
     let mut hash = Sha256::new();
     let (mut t, end) = (from.timestamp_micros(), later(from, REACH).timestamp_micros());

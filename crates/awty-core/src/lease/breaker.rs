@@ -6,7 +6,8 @@
 //!                                                └── failure: wait doubles ──┘
 //! ```
 //!
-//! Invariant: a breaker stays open for at most [`LONGEST`], plus [`FORGET`] if the clock is set back.
+//! Invariant: a breaker stays open for at most [`LONGEST`]. If the clock is set back meanwhile, the breaker stays open
+//! for at most [`FORGET`] longer.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
@@ -15,7 +16,8 @@ const ROW: u32 = 10;
 const OVER: TimeDelta = TimeDelta::seconds(10);
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If a breaker's `opened_at` is further ahead, the clock was set back, and the breaker becomes half open.
+/// If a breaker's `opened_at` is more than this time after the present, the clock was set back. The breaker then
+/// becomes half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +48,8 @@ impl Breaker {
         SHORTEST.checked_mul(1 << self.opens.clamp(1, 20).saturating_sub(1)).unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// Returns `None` if a failed call does not change the breaker.
+    /// Returns the target's circuit breaker after a failed call, or `None` if the failed call does not change the
+    /// breaker.
     pub fn after_failure(before: Option<Self>, now: Time) -> Option<Self> {
         let Some(before) = before else { return Some(Self { failures: 1, since: now, opened_at: None, opens: 0 }) };
         let failures = before.failures.saturating_add(1);
@@ -64,7 +67,8 @@ impl Breaker {
         }
     }
 
-    /// An open breaker ignores an answer, because the call began before it opened.
+    /// Returns whether an answer of the target closes the circuit breaker. An open breaker stays open, because the call
+    /// that was answered began before the breaker opened.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

@@ -1,5 +1,5 @@
-//! A check that is handed out again before it was answered has a lease with the same key. Otherwise no two leases have
-//! the same key.
+//! If a check is handed out again because no worker has answered it, the new lease has the same key as the old lease.
+//! Any other two leases have different keys.
 //!
 //! Invariant: a key has 26 characters of `A–Z2–7`: the first 130 bits of a SHA-256 hash, in the base32 of RFC 4648.
 

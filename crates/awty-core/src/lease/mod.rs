@@ -27,7 +27,7 @@ const SPREAD: u64 = 200;
 labels! {
     /// How often awty may hand out the same check.
     Delivery for "delivery" {
-        /// The check is handed out again until a worker answers.
+        /// The check is handed out again until a worker reports the result of a run.
         AtLeastOnce = "at_least_once",
         /// The check is handed out once, unless the worker reports that the work was not started.
         AtMostOnce = "at_most_once",

@@ -23,7 +23,8 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// In each round, every role or target gets one of its due checks.
+/// Distributes at most `max` checks among roles (or targets), which have `due` checks each. In each round, each role or
+/// target gets one of its due checks.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {

@@ -1,14 +1,15 @@
 //! A target's token bucket limits how many calls begin per second.
 //!
-//! Invariant: in any period of T seconds, at most `burst` + T × `per_s` calls begin, unless the clock is set back. That
-//! delays calls by at most [`FORGET`].
+//! Invariant: unless the clock is set back, at most `burst` + T × `per_s` calls begin in any period of T seconds. A
+//! clock that is set back delays calls by at most [`FORGET`].
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// If a bucket's time is further ahead, the clock was set back, and the bucket counts as full.
+/// If a bucket's time is more than this time after the present, the clock was set back. The bucket then counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token that lacks no more than this counts as whole, because fractions have rounding errors.
+/// A token counts as whole if less than this part of it is missing, because calculations with fractions have rounding
+/// errors.
 const NEARLY: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +58,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Rounds seconds up to whole microseconds, and limits them to 366 days.
+/// Converts seconds to a time of at most 366 days, rounded up to whole microseconds.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }

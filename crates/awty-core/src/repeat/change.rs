@@ -16,9 +16,10 @@ const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The pending check stays, because it is due or has begun.
+    /// The pending check keeps its due time, because the check is due or has begun.
     Stays {
-        /// Says which moments of the new plan this check uses up (see [`Occurrence::passed`]).
+        /// Says which moments of the new plan get no further check, because this check stands for them (see
+        /// [`Occurrence::passed`]).
         passed: Option<Passed>,
     },
     /// `None` ends the repetition.
@@ -35,11 +36,12 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled belongs to no moment, so all moments up to now are used up.
+        // A check that a client scheduled belongs to no moment of the plan. So no moment up to now gets a check any
+        // more.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the new jitter the moment would be over, but with the old one it is still ahead.
+            // With the new jitter, the moment has passed. With the old jitter, it is still in the future.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -47,8 +49,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the time up to which this check uses up moments of `new`, with their delays. `None` means that it
-    /// follows from `occurrence.first`.
+    /// Returns a time. After this check, a moment of `new` gets no further check if the moment plus its delay is at or
+    /// before this time. `None` means that the time is `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
@@ -59,14 +61,14 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the last moment whose time with delay is at most `used`.
+    /// Returns the last moment that, together with its delay, is at or before `used`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// If the plan no longer has the check's time, returns the nearest one. The time stays if the check is due, has
-    /// begun, or was scheduled by a client.
+    /// Returns the check's time under new time zone data. If the plan no longer has the check's time, the nearest time
+    /// of the plan is returned. If the check is due, has begun, or was scheduled by a client, its time does not change.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

@@ -11,7 +11,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// `before` is the offset in seconds before the first change of the zone's offset.
+    /// `before` is the zone's offset in seconds until the first change.
     pub fn new(before: i32, changes: Vec<(Time, i32)>) -> Self {
         let mut changes: Vec<_> = changes.into_iter().map(|(t, offset)| (micros(t), offset)).collect();
         changes.sort_by_key(|&(t, _)| t);
@@ -57,7 +57,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // The cache knew this period only from a later moment on.
+            // The cache knew only a later part of this period. From now on, it also knows the part from `t` on.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),

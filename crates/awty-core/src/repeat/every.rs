@@ -61,7 +61,8 @@ impl Every {
             Self::Clock(length) => step_after(anchor, length, after),
             Self::Calendar { months: 0, days } => step_after(anchor, i64::from(days) * DAY, after),
             Self::Calendar { months, days } => {
-                // A month has 30.436875 days on average, and consecutive months are within six days of that.
+                // A month has 30.436875 days on average. The real length of several months differs from this average by
+                // less than six days, so the search begins six days earlier.
                 let length = i128::from(months) * 2_629_746_000_000 + i128::from(days) * i128::from(DAY);
                 let ahead = i128::from(after) - i128::from(anchor) - 6 * i128::from(DAY);
                 let mut number = i64::try_from(ahead.div_euclid(length)).ok()?;

@@ -1,7 +1,7 @@
 //! Moments and the local times of a time zone.
 //!
-//! Invariant: a later local time never gives an earlier moment. If the clocks skip a local time, it means the end of
-//! the gap. If they show it twice, it means the first time.
+//! Invariant: a later local time never gives an earlier moment. A local time that the clocks skip means the end of the
+//! gap. A local time that the clocks show twice means the first of the two moments.
 //!
 //! The caller passes PostgreSQL's zone data, because a second copy could differ.
 

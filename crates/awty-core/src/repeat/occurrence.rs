@@ -19,15 +19,16 @@ pub struct Occurrence {
     /// The time when the check was first due, by the plan or by a client (column `first_check_at`).
     pub first: Time,
     pub check: Check,
-    /// Says which planned times are used up. `None` means that they follow from `first`.
+    /// Says which planned times get no further check. `None` means all planned times up to `first`.
     pub passed: Option<Passed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// All planned times before this one are used up. A client replaced the check of this time before it ran.
+    /// No planned time before this time gets a further check. This time itself still gets a check, because a client
+    /// replaced its check before the check ran.
     Before(Time),
-    /// All moments up to this time are used up, each with its delay.
+    /// A moment gets no further check if the moment plus its delay is at or before this time.
     Through(Time),
 }
 
@@ -77,12 +78,12 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// Returns the check that replaces this one if a client calls `schedule`.
+    /// Returns the check that takes the place of this one when a client calls `schedule`.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the check that follows this one if a client calls `schedule` during the run.
+    /// Returns the check that comes after this one when a client calls `schedule` during the run of this one.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
@@ -93,7 +94,8 @@ impl<Z: Zone> Repetition<Z> {
         self.slot_after(now)
     }
 
-    /// The next check is due after the current check, and after `now` minus `catch_up`.
+    /// Returns the due time of the next check. This time is after the current check, and after `now` minus `catch_up`,
+    /// because older moments are skipped.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -103,10 +105,11 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the time up to which moments, with their delays, are used up when this check is over.
+    /// Returns a time. After this check, a moment gets no further check if the moment plus its delay is at or before
+    /// this time.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
-            // The moment was rounded up to `first` earlier, so the present slot width does not matter.
+            // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.
             None => occurrence.first,
             Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
         }
@@ -118,13 +121,15 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // The last moment up to this slot, with its delay, is not used up, but all earlier ones are.
+                // The last moment that, together with its delay, is at or before `slot` still gets a check. All earlier
+                // moments get none.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
     }
 
-    /// `on_missed` takes precedence over `catch_up`, unless it is `run`.
+    /// For a check that missed its slot, `on_missed` overrides `catch_up`. Only `on_missed => 'run'` leaves `catch_up`
+    /// in force.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
@@ -140,7 +145,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// If the answer's next check would not come before the next planned one, the current check ends as `done`.
+    /// If the function returns a time that is not before the next planned check, the current check ends as `done`.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)
@@ -155,8 +160,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// The run is repeated only before the next planned check. If the failure is final, its `retry_at` can postpone
-    /// that check.
+    /// A failed run is repeated only before the next planned check. If the failure is final, the `retry_at` of the
+    /// failure can postpone the next planned check.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);
@@ -171,7 +176,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time so early that the check for any moment up to it is due at or before `t`.
+    /// Returns a time early enough before `t`: the check for any moment up to the returned time is due at or before
+    /// `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

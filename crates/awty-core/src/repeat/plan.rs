@@ -13,7 +13,8 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// A search gives up after this many moments in closed time. A daily plan has fewer in ten years.
+/// A search gives up after this many moments at which the calendar is closed. A daily plan has fewer moments in ten
+/// years.
 const MISSES: u32 = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub struct Plan<Z> {
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// The start and the end may themselves be moments of the plan.
+    /// A moment may be exactly at the start or at the end.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -84,7 +85,8 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // The start is the first moment of `every`, even if the clocks showed the same local time earlier.
+            // With `every`, the start is always the first moment. This is so even if the clocks have shown the start's
+            // local time once before.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),

@@ -15,7 +15,7 @@ pub struct Repetition<Z> {
     pub plan: Plan<Z>,
     pub jitter: Jitter,
     pub width: Width,
-    /// After a pause, moments that passed longer ago than this are skipped.
+    /// After a pause, the repetition skips moments that are older than this.
     pub catch_up: TimeDelta,
 }
 
@@ -37,7 +37,8 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // A slot is after `t` exactly if its delayed moment is after the last slot boundary up to `t`.
+        // A slot is after `t` if and only if the moment plus its delay is after the last slot boundary at or before
+        // `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

@@ -118,14 +118,14 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // No level is due before a lower level. Among lengths of one kind, a higher level has a longer length, so only
-        // a length of the other kind must be compared.
+        // No level may be due before a lower level. Lengths of the same kind (days or hours) grow from level to level,
+        // so only the nearest lower level of the other kind must be compared.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Each stop that begins before the time moves it by the stop's open time, in the order of the stops. Only the
-    /// parts of stops after `from` count.
+    /// Moves `time` by the stops of the row's clock, in the order of the stops. Each stop that begins before the moved
+    /// time adds the stop's open time. Only the parts of stops after `from` count.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
             if stop.start >= time {
@@ -144,10 +144,11 @@ impl<Z: Zone> Levels<Z> {
         })
     }
 
-    /// Returns the next opening, if an alert that was due at the slot `due` must not be raised now.
+    /// Returns the next opening if an alert that was due at the slot `due` must wait for it, or `None` if the alert may
+    /// be raised now.
     ///
-    /// In closed time, an alert may be raised until one slot width after `due`. If no slot falls into an opening, the
-    /// first slot after it counts as open.
+    /// In closed time, an alert may be raised until one slot width after `due`. If an opening is so short that no slot
+    /// falls into it, the first slot after the opening counts as open.
     pub(super) fn shut_until(&self, due: Time, width: Width, now: Time) -> Option<Time> {
         let calendar = self.calendar.as_deref()?;
         if now <= later(due, width.delta()) || calendar.is_open(now) {

@@ -1,4 +1,4 @@
-//! When a row of a watched table is late, and which level its alert has.
+//! Decides when a row of a watched table is late, and which level the row's alert has.
 //!
 //! - [`Levels`] says when a row reaches each level.
 //! - [`judge`] decides what happens to the check and the alert of a row.
@@ -6,7 +6,7 @@
 //! - [`object_name`] names the objects of a rule.
 //!
 //! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
-//! In closed time, a level is raised only until one slot width after its slot.
+//! While the calendar is closed, a level is raised only until one slot width after the slot at which the level was due.
 //!
 //! Invariant: the verdict depends only on the row, its open alert and the clock.
 
@@ -29,9 +29,10 @@ pub enum RowState<'a> {
     /// The row is gone, or its clock has not started.
     Gone,
     Waiting {
-        /// Start of the row's clock, or its due time if the rule has `due`. `-infinity` is [`Time::MIN_UTC`].
+        /// The time from which the row counts as waiting, or the row's due time if the rule has `due`. A stored
+        /// `-infinity` is [`Time::MIN_UTC`].
         start: Time,
-        /// The time when awty first saw this start.
+        /// The time when awty first saw the row with this `start`.
         seen: Time,
         stops: &'a Stops,
     },
@@ -39,18 +40,18 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. Level 0 means that the row is not late yet, but a reminder has come or its
-    /// alert is held.
+    /// The highest level that was raised. At level 0 the row is not late yet, but a reminder was due or a client holds
+    /// the alert.
     pub level: u32,
-    /// Whether the alert was sent at this level, and after the last hold.
+    /// Whether the alert was sent at its present level. A send before the end of the last hold does not count.
     pub is_told: bool,
     pub told_at: Option<Time>,
-    /// When the last reminder was sent, or was due during a hold.
+    /// When the last reminder was sent. A reminder that is due during a hold is not sent, but counts here.
     pub reminded_at: Option<Time>,
     pub hold: Option<Hold>,
 }
 
-/// A held alert rises to higher levels, but is not sent.
+/// While a client holds an alert, the level of the alert still rises, but the alert is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     Released,
@@ -98,7 +99,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    // A stopped row is looked at once a day, in case no trigger sees the end of the stop.
+    // A row whose clock is stopped is read again after a day, in case no trigger sees the end of the stop.
     if stops.since().is_some() {
         return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
     }

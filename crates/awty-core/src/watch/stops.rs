@@ -5,7 +5,7 @@
 use crate::Time;
 use std::ops::Range;
 
-/// With more past stops, the two oldest are joined.
+/// A row keeps at most this many past stops. If a row gets more, its two oldest stops are joined.
 pub const MAX_STOPS: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,13 +34,15 @@ impl Stops {
         self.since
     }
 
-    /// A row that is stopped keeps its check at the time that its past stops give.
+    /// Returns only the past stops. While a row is stopped, its check stays at the time that follows from the past
+    /// stops.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
     }
 
-    /// A stop begins not before `earliest` or the end of the last stop. A present stop continues.
+    /// Begins a stop at `at`, but not before `earliest` and not before the end of the last stop. If the row is already
+    /// stopped, its present stop continues.
     pub fn begin(&mut self, at: Time, earliest: Time) {
         let last = self.past.last().map_or(Time::MIN_UTC, |stop| stop.end);
         self.since = self.since.or(Some(at.max(earliest).max(last)));
@@ -70,9 +72,9 @@ pub struct Clock {
 pub struct Seen {
     pub start: Time,
     pub is_stopped: bool,
-    /// The time when a stop that is seen now began or ended.
+    /// If the row was stopped or continued since its stops were stored, the stop begins or ends at this time.
     pub at: Time,
-    /// A stop begins no earlier than the clock, or than the time at which the last level was raised.
+    /// A stop begins no earlier than the row's clock, and no earlier than the time at which the last level was raised.
     pub earliest: Time,
 }
 

@@ -25,7 +25,7 @@ fn hours(hours: &[i64]) -> Levels<Fixed> {
     Levels::new(Some(h(hours[0])), hours[1..].iter().copied().map(h).collect(), None).unwrap()
 }
 
-/// Returns levels in open time. Without `within`, rows have due times.
+/// Returns levels that count only the open time of `hours`. Without `within`, the rows have due times.
 fn open(hours: &str, within: Option<Length>, escalate: &[Length]) -> Levels<Fixed> {
     let calendar = Calendar::new(Hours::new([hours]).unwrap(), vec![], Fixed::UTC);
     Levels::new(within, escalate.to_vec(), Some(Rc::new(calendar))).unwrap()

@@ -9,7 +9,7 @@ use crate::repeat::steps::step;
 /// is a second.
 pub(super) const SEARCHED: i64 = 41 * 366 * DAY_SECONDS;
 
-/// The product of a set of weekdays and this number repeats the set for six weeks.
+/// Multiplying a bit set of weekdays by this number repeats the set for six weeks, which cover each month.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {

@@ -68,7 +68,8 @@ impl World {
         }
     }
 
-    /// All moments before the check's last one are used up, and the last one too if the check has run.
+    /// A client replaces the check. No moment before the check's last moment then gets a further check. If the check
+    /// has run, its last moment gets none either.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };

@@ -1,4 +1,4 @@
-//! Checks the simulated repetitions against a full list of all moments.
+//! Compares the checks of the simulated repetitions with a full list of the planned times.
 
 use super::plans::Terms;
 use awty_core::{Outcome, Time, Width};
@@ -58,7 +58,7 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// Promise P11: without a client's call, no moment may end twice.
+    /// Fails if the same planned time ends twice without a client's call (promise P11 in docs/promises.md).
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");
@@ -112,7 +112,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // The new check stands for the last slot up to its own. Earlier ones are skipped.
+        // The new check stands for the last open slot that is not after its own slot. Earlier open slots are skipped.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));

@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 pub const FIRST: Time = Time::from_timestamp(21_000 * 86_400, 0).unwrap();
 pub const DAYS: i64 = 30;
 
-/// Hours of a cycle of 48 hours, and the new offset in minutes.
+/// The clock changes of the simulated zone, which come again every 48 hours. Each change has its hour in this cycle,
+/// and the new offset in minutes.
 const CHANGES: [(i64, i32); 8] = [(0, 0), (5, 60), (11, 0), (17, -30), (26, 60), (33, 120), (37, 60), (44, 75)];
 
 pub struct Shape {

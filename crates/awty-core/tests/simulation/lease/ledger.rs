@@ -1,4 +1,4 @@
-//! Checks leases and answers without knowledge of the implementation.
+//! Keeps its own record of the simulated leases and answers, and fails if the code under test breaks a rule.
 
 use super::server::Server;
 use awty_core::{Outcome, Time};
@@ -124,7 +124,7 @@ impl Ledger {
     /// The server loses commits that were not flushed.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
-        // A new check may get a lost check's id, but has a new key.
+        // After the crash, a new check may get the id of a lost check. But leases of the new check have a new key.
         let lost = server.last_id + 1;
         self.ended.split_off(&lost);
         for check in &self.pending {
