@@ -18,7 +18,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// No wrapper, so that the program itself gets the signals to the child.
+/// Runs the program without a wrapper process, so that a signal to the child process reaches the program itself.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

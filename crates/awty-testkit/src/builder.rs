@@ -29,7 +29,8 @@ impl Builder {
         self
     }
 
-    /// Clusters are otherwise copies of one template, with the same system identifier.
+    /// Gives the cluster its own system identifier. A cluster without this option is a copy of one template, and has
+    /// the system identifier of the template.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self

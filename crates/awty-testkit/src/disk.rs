@@ -5,13 +5,13 @@ use std::time::Duration;
 /// The numbers must match `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// With this fault, PostgreSQL goes down by design.
+    /// The disk is full for WAL, so PostgreSQL shuts down, as it is designed to do.
     FullForWal = 1,
     FullForTables = 2,
     Full = 1 | 2 | 4,
-    /// With this fault, PostgreSQL goes down by design.
+    /// WAL cannot be flushed, so PostgreSQL shuts down, as it is designed to do.
     FlushOfWal = 8,
-    /// With this fault, PostgreSQL goes down by design, at its next checkpoint.
+    /// Data files cannot be flushed, so PostgreSQL shuts down at its next checkpoint, as it is designed to do.
     FlushOfData = 16,
 }
 

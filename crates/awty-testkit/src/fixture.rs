@@ -14,7 +14,7 @@ pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// A script was too slow and must be repeated.
+/// The SQLSTATE of a script of [`Shop::ahead`] that was too slow and is run again.
 const TOO_SLOW: &str = "TSLOW";
 
 pub struct Shop {
@@ -153,7 +153,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// `{first}` in the statements becomes the returned time, before which their transaction must end.
+    /// Replaces `{first}` in `statements` with a time in the future, and returns this time. If the statements take
+    /// longer, they are run again with a later time.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -186,7 +187,7 @@ impl Shop {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// The gate is closed until the test drops the client.
+    /// Closes the gate, an advisory lock for which jobs wait. The gate opens when the test drops the returned client.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();

@@ -20,7 +20,7 @@ pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, 
 
 #[allow(clippy::disallowed_methods)] // the only place that sleeps, between two observations
 fn pause() {
-    // The pause is random, so that observations do not always come at the same point of a second.
+    // The length of the pause is random. So a test does not always look at the same point of a second.
     let part = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos() % 1_000);
     std::thread::sleep(PAUSE * (500 + part) / 1_000);
 }

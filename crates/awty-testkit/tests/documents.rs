@@ -61,7 +61,8 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// The name of a test has at least three words, unlike `slot::Width`.
+/// Returns whether `text` can be the name of a test. Such a name has at least three words, unlike most other names in
+/// the code.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

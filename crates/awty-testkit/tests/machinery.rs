@@ -75,7 +75,7 @@ fn the_cluster_of_a_killed_process_is_swept() {
     let conf = std::env::temp_dir().join(format!("awty-sweep-{}.conf", std::process::id()));
     std::fs::write(&conf, "shared_preload_libraries = ''\n").unwrap();
     let mut runner = Command::new(env!("CARGO_BIN_EXE_with-cluster"));
-    // `wait` closes the standard input of `cat`, so that `cat` ends.
+    // `cat` runs until `runner.wait()` closes the pipe to its standard input.
     let mut runner = runner.arg("--conf").arg(&conf).args(["--", "cat"]).stdin(Stdio::piped()).spawn().unwrap();
     let directory = format!("/tmp/awty-test-{}-1", runner.id());
     let postmaster = poll("the other process's server", PATIENCE, || {

@@ -40,7 +40,8 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// The rooms of the first list must not use those of the second list, not even through other rooms.
+/// The rooms (top-level modules) of the first list must not use those of the second list, neither directly nor through
+/// other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
