@@ -41,7 +41,8 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // The lock may have waited for a run that scheduled the next check, which is then locked.
+    // The lock may have waited for a run that ended its check and scheduled the next one. In that case, the next check
+    // is locked instead.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

@@ -44,7 +44,8 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// A future occurrence becomes an extra one, so that the repetition keeps all its planned slots.
+/// If the check's planned time is in the future, the check becomes an extra check. So the repetition keeps all its
+/// planned times.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

@@ -39,8 +39,8 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // The run may leave the check pending and end before this transaction commits. A maintainer then holds the
-        // check.
+        // The run may leave the check pending and end before this transaction commits. In that case, a maintainer marks
+        // the check as held.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {
@@ -72,8 +72,8 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held. Unless the row is silenced, crashes may have held the check, which is released
-        // below.
+        // The row's alert was not held. If the row is silenced, this call is refused. Otherwise the check may be held
+        // because of crashes, and is released below.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }
@@ -82,7 +82,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // A hold that was set during a run marks the check only now, if this call waited for the end of that run.
+        // If a hold was set during a run, the check is marked as held when the run ends. This call may have waited for
+        // the end of the run, so it reads the mark again.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -196,7 +196,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // The first call may have waited for a run that inserted the next check.
+        // The first call may have waited for a run that inserted the next check. This second call ends the next check.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

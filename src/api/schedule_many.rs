@@ -262,8 +262,8 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Checks are locked one by one, because a lock may wait for a run and then find a new occurrence, which comes
-        // before the next key.
+        // Checks are locked one by one. While a lock waits for a run, the run may end its check and schedule the next
+        // check of the same key. The next check must be locked before the checks of later keys.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)
