@@ -17,7 +17,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 const MAX_LISTED: i64 = 1000;
-/// Each renewal of a zone's hash makes all sessions read the calendars again.
+/// The stored hash of a zone's data is renewed after this time, even if the data have not changed. Renewals are rare
+/// because each one makes all sessions read the calendars again.
 const RENEWED_AFTER: TimeDelta = TimeDelta::days(366);
 
 pub struct Known {
