@@ -30,7 +30,8 @@ impl Entity {
             .collect()
     }
 
-    /// The job may be left out if the caller may schedule only one of the entity's checks.
+    /// Returns the job that the caller names. A caller may omit the job if the entity has only one check that the
+    /// caller may schedule.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);

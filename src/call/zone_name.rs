@@ -20,7 +20,7 @@ pub fn unknown(name: &str) -> Error {
     Error::UnknownZone { zone: name.to_owned(), hint }
 }
 
-/// A plus in the zone's name means east of Greenwich, as most users expect.
+/// Reads the plus in a name such as `UTC+2` as east of Greenwich, because most users expect this meaning.
 fn shift(name: &str) -> Option<i32> {
     let at = name.find(['+', '-'])?;
     let (word, number) = name.split_at(at);
