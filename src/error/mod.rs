@@ -178,7 +178,8 @@ pub enum Error {
         schema: String,
         role: String,
     },
-    /// A less privileged role may change the function of a privileged one.
+    /// The job's role has more rights than the function's owner. The owner could change the function and so use the
+    /// rights of the job's role.
     Untrusted {
         function: String,
         role: String,

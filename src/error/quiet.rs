@@ -7,7 +7,8 @@ pub enum QuietError {
     EndPassed {
         argument: &'static str,
     },
-    /// Only `awty.release()` ends a hold after crashes.
+    /// A check that awty holds after crashes can get no end of its hold, because only `awty.release()` ends such a
+    /// hold.
     HeldAfterCrashes {
         entity: Label,
         job: String,

@@ -33,7 +33,8 @@ pub enum WatchError {
         argument: &'static str,
         what: String,
     },
-    /// The expression's value could change although the row is not written.
+    /// The value of the expression could change although the row is not written, and then no trigger would notice the
+    /// change.
     NotStable {
         argument: &'static str,
         what: String,
