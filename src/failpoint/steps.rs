@@ -1,4 +1,4 @@
-//! A test checks that this list has the same steps as the code.
+//! Lists all failpoints. A test compares this list with the calls of `failpoint!` in the code.
 
 pub struct Step {
     pub name: &'static str,
