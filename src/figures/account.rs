@@ -38,7 +38,8 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// `next` says whether the next check is on hold.
+    /// `next` is set if the check is followed by another check of the same repetition. It then says whether that check
+    /// is held.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             results.push((check, fate, next));

@@ -54,7 +54,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// The exact counts of small jobs are subtracted from the table's estimate, and all large jobs share the rest.
+/// Jobs with few pending checks have exact counts. These counts are subtracted from the estimate for the whole table,
+/// and each large job gets an equal part of the rest.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

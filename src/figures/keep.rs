@@ -1,4 +1,4 @@
-//! Invariant: shared memory has the table's counters plus all runs since they were read.
+//! Invariant: shared memory has the counters that were read from the table, plus all runs since that read.
 
 use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;
@@ -8,7 +8,8 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Must be called before the first counted run, once per server start and per installed extension.
+/// Reads the counters of the table into shared memory. Must be called before the first run is counted, once per server
+/// start and per installed extension.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };

@@ -132,7 +132,8 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// The caller must log the returned problems after the commit.
+/// Notifies the clients that listen for these checks. Returns the problems of each job, which the caller must log after
+/// the commit.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
