@@ -118,7 +118,8 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // The entry is kept, so that an inspection still running does not seem to have found no awty.
+            // The role's entry is kept. Otherwise an inspection that still runs would seem to have found no awty in the
+            // database.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -153,7 +154,8 @@ impl Children {
         }
     }
 
-    /// All roles try again at the same time, so that the wait does not grow with the number of roles.
+    /// All roles that got no process ask for one again at the same time. So the wait does not grow with the number of
+    /// roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

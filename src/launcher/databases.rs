@@ -71,8 +71,7 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // The entry in shared memory stays until the inspection reports. If the inspection finds no awty, the
-            // database is forgotten.
+            // Makes an entry for the database in shared memory. If the inspection finds no awty, the entry is removed.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)

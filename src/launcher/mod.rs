@@ -69,7 +69,8 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // Sessions must wake the launcher from now on, because this turn may miss their checks.
+        // From now on, a session that schedules a check must wake the launcher, because this turn of the launcher may
+        // miss the check.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -86,8 +87,9 @@ impl Launcher {
         wait
     }
 
-    /// Checks that were due before the stored time count as missed. If the clock is set back, the stored time is set
-    /// back too, so that no further check counts.
+    /// Stores the time when awty was enabled, because checks that were due before this time count as missed. If the
+    /// clock is set back, the stored time is lowered to the present time. Otherwise checks that become due later would
+    /// count as missed too.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -145,7 +147,7 @@ impl Launcher {
     }
 }
 
-/// The number counts the workers of other roles that are still finishing.
+/// Returns the roles with work. The number counts the workers of all other roles, which still finish their checks.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -203,8 +205,8 @@ fn watch(mono: Mono) -> Duration {
                 }
                 continue;
             };
-            // An interrupt would end the commit's wait for a standby and keep the commit, and the next run would begin
-            // without a standby.
+            // An interrupt would end the wait for a standby, but the transaction would still be committed. The worker
+            // would then begin its next run although no standby has this commit.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
