@@ -99,7 +99,7 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // A worker that reports a failure skips a locked target, so the call delays no worker.
+    // No worker waits for this lock, because a worker that reports a failure skips a locked target.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

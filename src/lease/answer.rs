@@ -166,7 +166,8 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Cancellation, serialization conflicts, lack of resources and `lock_timeout` concern the whole statement.
+/// Returns whether a failure concerns all answers of the statement, so that the statement must fail. Cancellation,
+/// serialization conflicts, lack of resources and `lock_timeout` are such failures.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
@@ -195,7 +196,8 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// Every answer shows that the target is up, except a failure that the worker blames on it.
+    /// A report shows that the target is up, unless the worker says that the target is down, or that the work was not
+    /// started.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),
@@ -275,7 +277,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Answers with the same job, start of lease and due time are stored together.
+/// The key of a group of answers that are stored together: the job, the start of the lease, the due time, and whether
+/// the check has a row in `check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
@@ -295,7 +298,7 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, b
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // This transaction has locked the check's row, so there is no conflict.
+                // There can be no conflict with another session, because this transaction has locked the check's row.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

@@ -32,8 +32,8 @@ use std::collections::HashSet;
 /// The searches of a claim are limited, because they may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// A claim of several jobs ends or moves about this many checks at most, and expires as many leases. Otherwise a role
-/// with thousands of such checks would delay the claims of other roles.
+/// A claim of several jobs ends or moves at most about this many checks, and ends at most about this many expired
+/// leases. Without this limit, a role with thousands of such checks would delay the claims of other roles.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 
@@ -109,8 +109,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// The place of the job's next check (see `target::Chosen`), the time when the job was last served, and the check's due
-/// time and id.
+/// The order in which jobs are served: by the place of the job's next check (see `target::Chosen`), then by the time
+/// when the job was last served, and then by the due time and id of the check.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
@@ -162,7 +162,8 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// A job that had a function until a moment ago may have checks that workers of the server are running.
+    /// Returns the checks that workers of the server are running. A job for external workers may have such checks if it
+    /// had a function until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);

@@ -47,7 +47,7 @@ fn beat(args: &Args) -> Result<Vec<Option<i64>>> {
     if !until.is_empty() {
         until.sort_unstable();
         alive.extend(lease::extend(&until));
-        // A lease that was not extended has ended, or another session is answering it.
+        // If a lease was not extended, it has ended, or another session has locked it to store its answer.
         let others =
             until.iter().map(|(number, _)| *number).filter(|number| !alive.contains(number)).collect::<Vec<_>>();
         alive.extend(lease::given(&others).iter().map(|given| given.number));

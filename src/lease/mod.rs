@@ -1,4 +1,5 @@
-//! A lease lets an external worker run a check, under the same conditions as a run in the server.
+//! A lease gives an external worker the right to run a check. The check must meet the same conditions as a check that
+//! the server runs.
 
 mod alter_target;
 mod answer;

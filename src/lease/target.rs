@@ -1,9 +1,11 @@
-//! A claim first reads as many of the oldest due checks as it may hand out, and then goes from target to target by
-//! index. One step skips all checks of a target that cannot be called.
+//! Chooses the checks that a claim hands out.
 //!
-//! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than it allows. Claims and
-//! answers wait for no other transaction here. A session that removes rows that claims read takes the lock on the job's
-//! claims first.
+//! A claim first reads as many of the oldest due checks as it may hand out. It then goes from target to target by
+//! index. If a target cannot be called, the claim skips all checks of the target in one step.
+//!
+//! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than its limits allow. Here,
+//! neither a claim nor an answer waits for another transaction. A session that removes rows that claims read must first
+//! take the lock on the job's claims.
 
 use super::statements::lease::DueCheck;
 use super::statements::target::{self, Key};
@@ -31,11 +33,12 @@ pub fn steps(jobs: usize) -> usize {
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The check's place among the checks of its target, then the place of the target.
+    /// The chosen checks. The first number is the check's place among the checks of its target, and the second number
+    /// is the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
-    /// Empty if no target has a limit, a block or a failure.
+    /// The map is empty if no target has a limit, a block or a failed call.
     pub targets: HashMap<Text, Target>,
-    /// The earliest time at which another target will allow a call.
+    /// The earliest time at which a further target will allow a call.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,
@@ -68,7 +71,7 @@ pub fn choose(
         chosen.walk(job, is_known, &cursor, (max, steps(jobs)), now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // The claim begins after the target at which the last claim stopped.
+    // This claim begins with the target that follows the last target of the previous claim.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =

@@ -20,7 +20,7 @@ statement! {
       ORDER BY f.next_check_at, f.id LIMIT $3"
 }
 
-// A job with `most` live leases has NULL in the first column, and its checks are not read.
+// If a job has `most` live leases, the statement does not read the job's checks and returns NULL in the first column.
 statement! {
     fn select_ahead(job: &Text, now: Time, most: Option<i64>) -> Ahead = query_latest(read_ahead),
     c"SELECT CASE WHEN $3 IS NULL OR (SELECT pg_catalog.count(*) FROM (
@@ -83,7 +83,8 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is no longer pending, the stored message says so, instead of the worker's answer.
+// If the check is no longer pending, the stored message says that the check has gone, and the worker's own message is
+// dropped.
 statement!(
     end_all,
     [
@@ -185,8 +186,8 @@ impl Row for DueCheck {
     }
 }
 
-/// A job with this many live leases gets no more in a claim of several jobs, because the claim reads past the leased
-/// checks while the other jobs wait.
+/// In a claim of several jobs, a job with this many live leases gets no more leases. The claim would have to read past
+/// all these leases, and the other jobs would wait.
 const MOST_LEASES: i64 = 10_000;
 
 pub fn ahead(job: &Text, jobs: usize, now: Time) -> Ahead {

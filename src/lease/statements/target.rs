@@ -1,5 +1,6 @@
-//! Invariant: a claim writes buckets under the lock on the job's claims. An answer writes breakers under the target's
-//! lock, and skips a target whose lock is taken. So claims and answers never wait for each other.
+//! Invariant: a claim writes token buckets while it holds the lock on the job's claims. An answer writes circuit
+//! breakers while it holds the target's lock, and skips a target that another session has locked. So claims and answers
+//! never wait for each other.
 
 use super::lease::DueCheck;
 use crate::pg::clock;
@@ -153,7 +154,8 @@ statement! {
 
 // The statement goes from target to target by index, so its cost does not depend on the number of checks.
 statement! {
-    /// Stops after `due` targets with a check to hand out, or after `steps` targets in all.
+    /// Returns targets of the job, and whether each has a check that can be handed out. Stops after `due` targets with
+    /// such a check, or after `steps` targets in all.
     pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           (SELECT n.entity_name, d.is_due, 1, d.is_due::pg_catalog.int4
@@ -292,7 +294,8 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// A longer block stays. The caller holds the target's lock.
+/// Blocks the target until `until`, unless the target is already blocked for longer. The caller must hold the target's
+/// lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let is_free = exists(job, target) == lock(job, target);
     is_free && set_blocked(job, target, until, now, by, note)
