@@ -60,7 +60,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // If awty was installed meanwhile, another inspection was requested, and the database's entry stays.
+            // The inspection found no awty. If awty was installed meanwhile, another inspection was requested, and the
+            // database keeps its entry in shared memory.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -107,7 +108,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // This comes before the first worker starts, because its checks would be mistaken for leftovers.
+            // Rows that a crash left in `in_flight` are taken before the first worker starts. Otherwise the rows of
+            // that worker would be mistaken for such rows.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -126,8 +128,9 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Partitions come before the first archived check, because a day whose rows are in the default partition cannot
-        // get its own. A held database may be a subscriber that receives rows for each day.
+        // Partitions must be made before the first ended check goes to the history. If rows of a day are already in the
+        // default partition, the day cannot get its own partition. A held database also needs partitions, because it
+        // may be a subscriber of logical replication, which receives rows for each day.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -148,7 +151,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
                             DatabaseProblem::None
                         }
-                        // No role waits because of this problem, so the problem is over.
+                        // This problem is over, because no role waits any more for a connection or a worker.
                         (
                             _,
                             DatabaseProblem::RoleCannotConnect
@@ -245,7 +248,7 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     problems
 }
 
-/// A client held the check during a run that could not see the hold.
+/// A client may hold a check during its run, and the run may not see the hold. This task marks such checks as held.
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);
@@ -303,7 +306,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // The vacuum has ended the transaction that held the locks on awty's tables.
+        // VACUUM has ended the transaction and released the locks on awty's tables, so they are locked again.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

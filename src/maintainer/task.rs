@@ -29,7 +29,7 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// A command such as DROP DATABASE waits for this process. The next inspection does the remaining tasks.
+/// Ends this process if a command such as DROP DATABASE waits for it. The next inspection does the tasks that are left.
 pub fn leave_if_wanted(database: pg_sys::Oid) {
     if !process::is_database_wanted(database) {
         return;
