@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Triggers on `awty.job`, `awty.rule` and `awty.calendar` invalidate the type `awty_internal.change`, whose OID is in
-/// `TYPE`.
+/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the type
+/// `awty_internal.change`, so that all sessions notice a change. `TYPE` is the OID of this type.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -46,8 +46,9 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// Invalidates a type, because PostgreSQL rebuilds the description of an open table recursively for each message about
-/// it. After 3,000 messages, queries that read `awty.job` would fail.
+/// Tells all sessions that a row of these tables has changed. It invalidates a type and no table: for each message
+/// about an open table, PostgreSQL rebuilds the table's description recursively. After 3,000 such messages, queries
+/// that read `awty.job` would fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.

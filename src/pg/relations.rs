@@ -48,7 +48,7 @@ const RELATIONS: [Name; 21] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// The first relations of the list are locked for every purpose.
+/// Every purpose locks this many relations from the beginning of the list.
 const COMMON: usize = 15;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -56,7 +56,8 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// A lock for reading, followed by one for writing, could deadlock with REINDEX, which excludes writers before readers.
+/// Each purpose takes its strongest lock at once. A transaction that first locked for reading and then for writing
+/// could deadlock with REINDEX, because REINDEX excludes writers before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,

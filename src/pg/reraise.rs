@@ -40,7 +40,8 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     unsafe { unbound::re_throw_error(error) }
 }
 
-/// Passes an ERROR on to a caller that pgrx wraps. pgrx reports only standard SQLSTATEs.
+/// Turns an ERROR in `body` into a panic that the `#[pg_extern]` wrapper of pgrx reports. pgrx can report only standard
+/// SQLSTATEs.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {

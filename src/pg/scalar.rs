@@ -38,7 +38,8 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// The caller must have opened a level of settings (NewGUCNestLevel()), whose end restores the old values.
+/// Sets fixed values for the settings that change the text of values. The caller must have called NewGUCNestLevel(), so
+/// that AtEOXact_GUC() restores the old values.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),
