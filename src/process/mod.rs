@@ -104,7 +104,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // A SIGHUP had no effect before the handler was installed.
+        // Reads the configuration files again, because a SIGHUP had no effect before the handler was installed.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }

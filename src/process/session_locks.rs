@@ -1,4 +1,5 @@
-//! Between quick runs, a worker keeps its locks on awty's relations, because taking them costs more than many runs.
+//! Between quick runs, a worker keeps its locks on awty's tables and indexes, because taking these locks costs more
+//! time than many runs.
 //!
 //! Invariant: a lock is kept for at most [`HOLD`], and never while the worker sleeps.
 

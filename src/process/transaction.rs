@@ -1,5 +1,5 @@
-//! Invariant: when [`transaction`] returns, no transaction is open, and a failed transaction has left nothing. A FATAL
-//! error (termination) does not return.
+//! Invariant: when [`transaction`] returns, no transaction is open. If it returns a failure, all changes were rolled
+//! back. If a FATAL error (termination) occurs, [`transaction`] does not return.
 //!
 //! The transaction is a block, as after BEGIN. Outside of a block, Citus commits on other nodes after each statement.
 

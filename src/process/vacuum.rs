@@ -20,7 +20,7 @@ pub fn future_job() {
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
         return;
     }
-    // The table's storage parameter gives this delay to autovacuum.
+    // This VACUUM runs without a pause. The storage parameter of the table has this effect only for autovacuum.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: in a transaction that is not a block of several statements.
     unsafe {
