@@ -1,10 +1,10 @@
-//! Ends holds of checks and pauses of jobs at their planned end.
+//! Ends each hold of a check and each pause of a job at its planned end.
 //!
-//! The maintainer does so for all roles, and `awty.travel()` for its own role. The launcher starts an inspection at the
-//! first end.
+//! The maintainer ends the holds and pauses of all roles, and `awty.travel()` ends those of its own role. The launcher
+//! starts an inspection at the earliest planned end.
 //!
-//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if it is ended later. Locked rows are left
-//! for the next inspection. A check that awty holds after crashes stays held.
+//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. A row that another
+//! session has locked is left for the next inspection. If awty holds a check because of crashes, the check stays held.
 
 use crate::pg::clock;
 use crate::repeat::continuation::{Continuation, Decision};
@@ -23,7 +23,7 @@ const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 pub type Place = (Time, i64);
 pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// Stands for the jobs of all roles. Statements get it as NULL.
+/// Stands for the jobs of all roles. Statements receive it as NULL.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
@@ -51,7 +51,8 @@ pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     if ids.is_empty() {
         return None;
     }
-    // A run that commits meanwhile has seen the hold, and holds its check. The next statement sees such a check.
+    // If a run has seen such a hold and commits meanwhile, it marks its check as held. The next statement finds the
+    // check.
     hold::remove_unheld(&ids, now);
     for held in future_job::lock_held(&ids, settings::max_crashes()) {
         end_hold(&held, now);
@@ -68,7 +69,7 @@ pub fn end_passed(role: pg_sys::Oid, now: Time) {
 }
 
 fn end_hold(held: &LockedHeld, now: Time) {
-    // A client may have locked or extended the hold meanwhile.
+    // If a client has locked or extended the hold meanwhile, the hold stays.
     let Some(ended) = hold::remove_passed(held.check.id, now) else { return };
     match job::find(&held.job) {
         _ if held.is_after_crashes => {}
@@ -77,8 +78,8 @@ fn end_hold(held: &LockedHeld, now: Time) {
     }
 }
 
-/// The job's `on_missed` decides about a check that fell due in the hold. The caller has locked the check's row and
-/// removed its hold.
+/// If the check became due during the hold, the job's `on_missed` decides what happens to it. The caller must have
+/// locked the check's row and removed its hold.
 pub fn release(check: &Pending, job: &Job, ended: Option<Held>, now: Time) {
     future_job::release(check.id);
     check_stat::absolve(check.id);
