@@ -1,5 +1,5 @@
-//! Invariant: a row of `awty_internal.repetition` is written together with its check. A transaction that changes such a
-//! row has locked the check's row.
+//! Invariant: a row of `awty_internal.repetition` and its check are written in the same transaction. A transaction that
+//! changes such a row has locked the row of the check first.
 
 use super::replaced;
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
@@ -54,7 +54,8 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// With a calendar, one search may take milliseconds, so a query can be cancelled between two times.
+/// A query can be cancelled between two times of the list, because with a calendar, the search for each time may take
+/// milliseconds.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -92,7 +93,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Workers may not know yet that the job has recurring checks.
+    /// This is the job's first recurring check. Workers may not know yet that the job has recurring checks, so a due
+    /// check is not left to them.
     is_first: bool,
 }
 

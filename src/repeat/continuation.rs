@@ -1,5 +1,5 @@
-//! Invariant: a check's row is locked before its row in `awty_internal.repetition` is read. Each change of the latter
-//! needs the same lock.
+//! Invariant: a check's row is locked before the check's row in `awty_internal.repetition` is read. Each transaction
+//! that changes a row in `awty_internal.repetition` has also locked the row of its check.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
@@ -35,7 +35,7 @@ impl<'a> Continuation<'a> {
         Self::with(job, found)
     }
 
-    /// The caller must have read the rows and then locked them.
+    /// The caller must have locked these rows after it read them.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
             [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
@@ -128,7 +128,8 @@ impl<'a> Continuation<'a> {
         self.fate(id, after)
     }
 
-    /// The ended checks must already be deleted from `awty.future_job`.
+    /// Schedules the next checks. The caller must already have deleted the ended checks from `awty.future_job`, because
+    /// an entity can have only one check of a job there.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
             repetition::remove(&self.over);
@@ -143,7 +144,8 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // A worker may already have searched for checks of this time.
+            // A worker may already have searched for checks of this time, so the next check is announced like a new
+            // one.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,4 +1,5 @@
-//! If a run changes its own check, this change is the answer of the run.
+//! Remembers the checks of the current run. If the function changes its own check, for example with `awty.schedule()`,
+//! this change is the answer of the run.
 
 use std::cell::RefCell;
 

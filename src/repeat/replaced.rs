@@ -1,5 +1,7 @@
-//! Invariant: the caller has locked each check that moves to a changed plan or calendar. If the calendar is closed at
-//! all planned times, the schedule stays without a check.
+//! Moves checks to a changed plan or calendar.
+//!
+//! Invariant: the caller has locked each check that is moved. If the calendar is closed at all planned times, the
+//! schedule is kept without a check.
 
 use super::of;
 use super::statements::repetition::{self, Pending};

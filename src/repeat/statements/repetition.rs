@@ -320,7 +320,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// `None` means that the first due time of the pending check already shows the last used time.
+/// Stores which planned times get no further check. `None` means that these are the planned times up to
+/// `first_check_at` of the pending check.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),
