@@ -1,6 +1,7 @@
-//! After a restore from a backup, a server's databases run no checks until `awty.adopt()`. A start is a restore if
-//! `recovery.signal` or `backup_label` exists and `standby.signal` does not. Each database stores in
-//! `awty_internal.origin` the restore after which it was adopted.
+//! After a restore of a server from a backup, the server's databases run no checks until `awty.adopt()`.
+//!
+//! A start of the server is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not. Each
+//! database stores in `awty_internal.origin` the restore after which it was adopted.
 //!
 //! Invariant: a later restore has a later time, whatever the clock shows. A copy of the disks without a backup is not
 //! detected, because PostgreSQL treats it as a crash.
@@ -24,7 +25,8 @@ pub enum Hold {
 
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// `None` if `awty.auto_adopt` was on at the restore, or if there was none.
+/// Returns the time of the last restore. Returns `None` if there was no restore, or if `awty.auto_adopt` was on at the
+/// restore.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
