@@ -30,7 +30,8 @@ impl Timing {
 
 pub struct Conflict;
 
-/// If `suspected` is set, even checks without failed runs may have rows in `awty_internal.check_stat`.
+/// If `suspected` is false, only checks with failed runs have rows in `awty_internal.check_stat`. If it is true, each
+/// check may have a row there.
 pub fn answers(
     table: &Table,
     job: &Job,

@@ -29,8 +29,8 @@ pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
 }
 
 fn ask_one(function: Function, argument: Option<pg_sys::Datum>, caller: Caller) -> Result<Answer, Failure> {
-    // SAFETY: the lookup has just checked that the function takes a check or nothing, and returns a timestamptz or
-    // void.
+    // SAFETY: the lookup has just checked the function's signature. The function takes a check or has no argument, and
+    // it returns a timestamptz or void.
     let (datum, null) = unsafe { call(function.oid, argument, caller) }?;
     Ok(check_row::answer((function.answers && !null).then(|| datum.value() as i64)))
 }
@@ -45,7 +45,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     }
     // SAFETY: as above.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-    // `-infinity` means that the row has met its rule.
+    // In the job of a rule, `-infinity` means that the watched row has met the rule.
     let is_rule = watch::is_rules(job);
     let answer = |time: Option<TimestampWithTimeZone>| match time.map(i64::from) {
         Some(i64::MIN) if is_rule => Answer::Met,
@@ -59,7 +59,8 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// Executes the work that the function has deferred, so that its ERROR counts as the function's.
+/// Calls the function, and then executes the work that the function has deferred to the commit. An ERROR in that work
+/// counts as an ERROR of the function.
 ///
 /// # Safety
 ///
@@ -111,8 +112,8 @@ fn check_deferred(caller: Caller) -> Result<(), Failure> {
         constraints: std::ptr::null_mut(),
         deferred: false,
     };
-    // SAFETY: a statement without names means ALL. No cursor is active, because the function was not called through
-    // one.
+    // SAFETY: SET CONSTRAINTS without names applies to ALL constraints. No cursor is active, because the function was
+    // not called through a cursor.
     unsafe {
         catch(|| {
             unbound::after_trigger_set_state(&mut statement);

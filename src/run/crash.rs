@@ -1,13 +1,14 @@
 //! Before a worker runs a batch, it writes the batch's checks to `awty_internal.in_flight` and flushes. After a crash
-//! of the server, the first inspection counts a crash against the checks in the remaining rows, unless a mark in
-//! `pg_stat/` shows a clean shutdown.
+//! of the server, the first inspection counts a crash against each check that is still in this table. If a mark in
+//! `pg_stat/` shows a clean shutdown, no crash is counted.
 //!
-//! A check with a counted crash is a *suspect*. It runs alone, with its own row in `in_flight`, and in quarantine: the
-//! whole server runs one suspect at a time, the least suspected first. A run that ends its own process harms no other
-//! run, so its check needs no quarantine. At `awty.max_crashes` a check is held, but never deleted.
+//! A check with a counted crash is a *suspect*. A suspect runs alone, with its own row in `in_flight`, and in
+//! quarantine: the whole server runs only one suspect at a time, and the least suspected one first. If a run only ended
+//! its own process, its check needs no quarantine, because such a run harms no other run. At `awty.max_crashes` a check
+//! is held, but never deleted.
 //!
 //! Invariant: a crash counts once against a check. If a suspect was in quarantine, the crash counts against no other
-//! suspect. It is not counted against a check that a client has locked right after the crash.
+//! suspect. If a client has locked a check right after the crash, the crash does not count against that check.
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
@@ -16,7 +17,8 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// Only one check of a run is to blame, so each of them runs alone next.
+/// Counts a crash or an exit against each check of a run. Only one of the checks is to blame, so each of them runs
+/// alone next time.
 ///
 /// Returns `false` if the run had one check and a client has locked it.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
@@ -39,7 +41,7 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     // dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
-        // Since the crash, entries may have been reused for other databases.
+        // The entries of other databases are left out, because they may have been reused since the crash.
         let entries = || (0_i32..).zip(&shared.workers).filter(|(_, entry)| entry.database == here);
         let alive: Vec<i32> = entries().filter(|(_, entry)| entry.is_occupied()).map(|(number, _)| number).collect();
         let abandoned = entries().filter(|(_, entry)| entry.occupancy() == Occupancy::Abandoned);
@@ -52,8 +54,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may name the same check, if a worker took over checks of another. A row with only this check must come
-    // first.
+    // Two rows may name the same check, because one worker may have taken over checks of another. A row with only this
+    // check must be counted first, because the check then counts as one that ran alone.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {
