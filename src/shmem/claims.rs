@@ -1,5 +1,5 @@
-//! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
-//! the entry is reused.
+//! Invariant: at most one worker has claimed a check. If a worker's process dies during a run, the worker's entry keeps
+//! the claims until the entry is used again.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -8,11 +8,13 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Suspected checks wait at most this long until an abandoned run is removed from `awty_internal.in_flight`.
+/// After a worker has died during a run, suspects wait until the run is removed from `awty_internal.in_flight`, but at
+/// most this long.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// If no entry is free, reuses the oldest entry of a dead worker, whose run is then not counted against its checks.
+    /// Reserves a free entry. If no entry is free, reserves the oldest entry of a dead worker. In that case, the run of
+    /// the dead worker is not counted against its checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =

@@ -10,7 +10,7 @@ pub enum State {
     Unknown,
     Ready,
     Held,
-    /// The library does not serve the version of the SQL objects.
+    /// The library does not support the installed version of awty's SQL objects.
     Unserved(Unserved),
 }
 

@@ -1,4 +1,5 @@
-//! Invariant: when a job is evicted, `jobs_left` tells the maintainer to remove the job from the table.
+//! Invariant: if a job loses its row in shared memory, `jobs_left` tells the maintainer to remove the job from
+//! `awty_internal.job_stat`.
 
 use super::SharedState;
 use awty_core::figures::Figures;
@@ -132,7 +133,8 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The maintainer must remove the job's counters from the table, even if shared memory has none.
+        // The maintainer must remove the job's counters from `awty_internal.job_stat`, even if shared memory had no row
+        // of the job.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

@@ -4,8 +4,8 @@ use pgrx::pg_sys;
 
 pub fn wake(latch: usize) {
     if latch != 0 {
-        // SAFETY: see the file's invariant. If the process has ended, the latch's next owner wakes up once without
-        // need.
+        // SAFETY: the address of a latch stays valid (see the invariant above). If the process of the latch has ended,
+        // the next process that gets the latch wakes up once without need.
         unsafe { pg_sys::SetLatch(latch as *mut pg_sys::Latch) };
     }
 }

@@ -26,7 +26,8 @@ pub fn was_clean() -> bool {
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     // SAFETY: a flag that is set at the start.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // Without the mark, some innocent checks run alone for a while.
+        // A failure to write the file is ignored. The next start then looks like a crash, so some checks run alone for
+        // a while.
         let _ = std::fs::write(CLEAN, "");
     }
 }

@@ -27,10 +27,11 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Further databases are ignored, and the log says so.
+/// At most this many databases can have awty. awty ignores all other databases and logs a message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
-/// If more roles have work, those with the latest due times wait for the next audit.
+/// At most this many roles have an entry. If more roles have work, the roles with the latest due times wait for the
+/// next inspection of their database.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
@@ -43,9 +44,10 @@ pub struct SharedState {
     pub quarantined: Option<marks::EntryId>,
     /// The counter grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Counts starts and ends of workers. Each role stores this number when it is served.
+    /// The number of starts and ends of workers so far. A role stores this number when it is served, so that the role
+    /// that has waited longest comes first.
     pub served: u64,
-    /// Unless this number of roles is 0, workers end after their batch.
+    /// The number of roles that wait for a worker. If any role waits, workers end after their batch.
     pub waiting: u32,
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,
@@ -105,7 +107,7 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Never replaces another role's entry that is due before `due`.
+    /// Returns the role's entry. If no entry is free, replaces the entry of another role that is due later than `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,

@@ -10,13 +10,15 @@ pub struct RoleEntry {
     pub role: pg_sys::Oid,
     /// The earliest due time of announced checks that no worker has taken, or [`NEVER`].
     pub due: Timestamp,
-    /// The earliest due time of a pass that no worker of the role has finished, or [`NEVER`].
+    /// The earliest due time of the checks that a worker is working through. It is [`NEVER`] after a worker of the role
+    /// has run all due checks.
     pub backlog: Timestamp,
-    /// A prepared transaction has announced checks: the time when a worker looks again, and the earliest due time to
-    /// look for.
+    /// A prepared transaction has announced checks, which no worker can see before COMMIT PREPARED. The first time says
+    /// when a worker looks for such checks again. The second time is the earliest due time to look for.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Failures in a row of the role's workers to connect, read or write, and terminations of workers during a run.
+    /// The number of failures in a row of the role's workers. A worker fails if it cannot connect, read or write, or if
+    /// it is terminated during a run.
     pub failures: u32,
     pub last_served: u64,
     /// Hash of the invalid job rows that were last logged, or zero.

@@ -1,9 +1,11 @@
 //! Announces a transaction's checks to the launcher.
 //!
 //! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the earliest
-//! slot. A lost announcement costs time but never a check, because the audit finds all checks. So a rolled-back
-//! savepoint may announce its checks. PREPARE TRANSACTION also announces, because the session that commits later does
-//! not know the checks.
+//! slot.
+//!
+//! A lost announcement costs time but never a check, because regular inspections find all checks. A needless
+//! announcement does no harm, so a savepoint that was rolled back may announce its checks. PREPARE TRANSACTION also
+//! announces, because the session that commits later does not know the checks.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -138,7 +140,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// Subtransactions that began in the undone one have higher numbers, and are undone too.
+/// A subtransaction that began inside of `undone` has a higher number, and is undone together with `undone`.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

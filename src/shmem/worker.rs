@@ -33,8 +33,8 @@ pub struct WorkerEntry {
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Other workers of the role leave these checks alone unless this worker is slow. Only a hint: the first worker
-    /// that claims a check runs it.
+    /// The checks that this worker plans to run next. Other workers of the role leave these checks alone unless this
+    /// worker is slow. This list is only a hint, because the first worker that claims a check runs it.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 
@@ -118,7 +118,7 @@ impl WorkerEntry {
         }
     }
 
-    /// The entry keeps its claims until another worker has handled the run.
+    /// The entry of the worker keeps its claims until another worker has handled the interrupted run.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
         self.transition_to(Occupancy::Abandoned);
         self.left_at = now;
