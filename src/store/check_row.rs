@@ -1,10 +1,11 @@
 //! A run reads its check's row by key without a lock, and locks the row at the end without waiting.
 //!
-//! The table's access method locks the row, because only it says who has changed the row. If another transaction has,
-//! the run must be undone. If the run itself has, the run has ended its own check.
+//! The table's access method locks the row, because only the access method says which transaction has changed the row.
+//! If another transaction has changed it, the run must be undone. If the run itself has changed it, the run has ended
+//! its own check.
 //!
-//! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table and a
-//! snapshot that sees the row, so the row stays where it is.
+//! Invariant: a TID is used only in the transaction that read it. The TID stays valid, because that transaction holds a
+//! lock on the table and a snapshot that sees the row.
 
 mod own;
 mod row;
@@ -66,8 +67,8 @@ impl Table {
     /// The table's lock keeps out ALTER, DROP and every rewrite until the transaction ends.
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // SAFETY: the snapshot of `transaction` is on top. A rewritten table looks empty to a snapshot that is older
-        // than the lock.
+        // SAFETY: the snapshot that `transaction` has pushed is on top. A newer snapshot replaces it, because a table
+        // that was rewritten before the lock looks empty to an older snapshot.
         unsafe {
             pg_sys::PopActiveSnapshot();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());

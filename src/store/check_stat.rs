@@ -10,8 +10,8 @@ pub enum Suspicion {
     Exit,
 }
 
-// The check's row is locked first, then its row in check_stat. SKIP LOCKED avoids a deadlock with a client that has
-// locked the check's row and waits for the row in check_stat.
+// The statement locks the check's row first, and then the check's row in check_stat. A client may have locked the
+// check's row and wait for the row in check_stat. SKIP LOCKED avoids a deadlock with this client.
 statement! {
     fn count_suspicion(ids: &[i64], crashes: i32, exits: i32) -> u64 = query,
     c"INSERT INTO awty_internal.check_stat AS t (check_id, crashes, exits)
@@ -88,7 +88,8 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// A worker with an old list of suspects may have ended the check without removing the row.
+/// Deletes rows of checks that no longer exist. Such a row remains if a worker with an outdated list of suspects has
+/// ended the check.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

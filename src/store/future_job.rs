@@ -136,8 +136,8 @@ statement!(
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
 );
 
-// An UPDATE changes an existing row of check_stat, because ON CONFLICT would also lock it, and in awty.travel() the
-// list of lockers would grow with each run.
+// If check_stat already has a row, an UPDATE changes it. ON CONFLICT would also lock the row, and in awty.travel() each
+// lock makes the row's list of lockers longer.
 statement! {
     fn again(
         id: i64, slot: Time, done: i32, attempt: i32, run_time: TimeDelta, started_at: Time, lateness: TimeDelta,

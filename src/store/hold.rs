@@ -33,7 +33,7 @@ statement! {
 }
 
 statement! {
-    /// Skips the hold if a client has locked it.
+    /// Leaves the hold in place if a client has locked the row of the hold.
     pub fn remove_passed(id: i64, now: Time) -> Option<Held> = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT p.check_id FROM awty_internal.hold AS p WHERE p.check_id = $1 AND p.held_until <= $2 FOR UPDATE SKIP LOCKED))
@@ -55,10 +55,11 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// SKIP LOCKED skips holds that a client is releasing. A client that wants to release a locked hold waits for this
-// transaction, and then looks again.
+// A client that is releasing a hold has locked the hold. SKIP LOCKED skips this hold. If this transaction has locked a
+// hold first, the client waits for the transaction, and then looks for the hold again.
 statement! {
-    /// The run that scheduled an occurrence could not see the hold of the ended one.
+    /// Copies a hold from an ended check to the next check of the same repetition. The run that scheduled the next
+    /// check could not see the hold.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.held_until, h.repetition_id
@@ -86,9 +87,10 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// If the releasing client rolls back, a later inspection finds the hold.
+// A hold that a client is releasing is skipped. If the client rolls back, a later inspection finds the hold.
 statement! {
-    /// During its run, a check may have a hold without being marked as held.
+    /// Returns the checks that have a hold. If a client has held a check during its run, the check has a hold but is
+    /// not marked as held.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }
@@ -155,7 +157,7 @@ statement! {
 }
 
 statement! {
-    /// A client has held these checks during a run, so they are not marked as held.
+    /// Deletes holds that have ended, of checks that are not marked as held because a client held them during a run.
     pub fn remove_unheld(ids: &[i64], now: Time) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT o.check_id FROM awty_internal.hold AS o

@@ -19,8 +19,8 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// A new worker may have replaced a row, so only rows that have not changed are deleted. An administrator may have
-// written an array that this program cannot read, so no array is returned.
+// A row is deleted only if it has not changed since it was read, because a new worker may have replaced it. The result
+// has one id per row and no arrays, because an administrator may have written an array that this program cannot read.
 statement! {
     fn delete_read(workers: Vec<i32>, xids: Vec<i64>) -> Vec<(i32, i64)> = query,
     c"WITH gone AS (

@@ -1,4 +1,5 @@
-//! Each statement goes by index from job to job, so its cost grows with the number of jobs and not of checks.
+//! Each statement goes from job to job by index. So its cost grows with the number of jobs, and does not depend on the
+//! number of checks.
 
 use super::typed::statement;
 use crate::pg::clock::Timestamp;

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// The limits have the job's slot width under the current `awty.slot`.
+    /// If the job has no slot width of its own, `limits.width` is the present value of `awty.slot`.
     pub limits: Limits,
     pub terms: LeaseOptions,
 }

@@ -8,7 +8,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// In FROM, the rows of unnest() would first be written to disk. ON CONFLICT would double the cost per row.
+// The select list has unnest(), because in FROM its rows would first be written to disk. ON CONFLICT is left out,
+// because it would double the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -75,7 +76,7 @@ pub struct NewChecks {
 
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// NULL if all checks are due at the same time.
+    /// The due time of each check, or NULL if all checks are due at `slot`.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,

@@ -9,10 +9,11 @@ use crate::store::typed::number;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// A restore of a dump fills this table last, so a database with jobs or checks but without this row is being restored.
+// The restore of a dump fills this table last. So a database that has jobs or checks but no row in this table is being
+// restored.
 //
-// After a restore of the server, an inspection writes the OID 0, which no database has. The database therefore stays
-// held, even after pg_upgrade or a dump.
+// After a restore of the server, an inspection writes 0 as the OID of the database. No database has this OID, so the
+// database stays held, even after pg_upgrade or a dump.
 statement! {
     fn select_hold(database: pg_sys::Oid, restored_at: Option<Time>) -> Option<i32> = query,
     c"SELECT pg_catalog.max(CASE
@@ -24,7 +25,8 @@ statement! {
 }
 
 statement! {
-    /// A dump or a clone copies this mark with the rows.
+    /// Marks the database as restored, with 0 as its OID. A dump or a clone copies this mark together with the other
+    /// rows.
     pub fn mark_as_restored() = query,
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }
@@ -40,7 +42,8 @@ statement! {
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 }
 
-// Two sessions that register jobs would wait for each other if each wrote the row.
+// The statement writes the row only if the table is empty. Otherwise two sessions that register jobs would wait for
+// each other.
 statement! {
     fn claim_own(database: pg_sys::Oid, restored_at: Option<Time>) = query,
     c"INSERT INTO awty_internal.origin (identity, database, restored_at) SELECT i.last_value, $1, $2 FROM awty_internal.identity AS i

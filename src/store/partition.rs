@@ -128,7 +128,8 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-/// The default partition is emptied when all of its rows are old.
+/// Drops the partitions of days before `than`. If all rows of the default partition are that old, truncates the default
+/// partition.
 pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();

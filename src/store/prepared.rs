@@ -7,8 +7,8 @@ statement! {
       WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
 }
 
-/// A transaction that was prepared within the last minute may have announced checks, which appear only with COMMIT
-/// PREPARED. Later, an audit finds them.
+/// Returns whether a transaction was prepared within the last minute. Such a transaction may have announced checks that
+/// appear only at COMMIT PREPARED. If a transaction was prepared earlier, a regular inspection finds its checks.
 pub fn any_young() -> bool {
     settings::max_prepared_transactions() > 0 && is_any_recent()
 }

@@ -1,8 +1,10 @@
 //! Reads the row of a check that this transaction itself has written, as in `awty.travel()`.
 //!
-//! No other transaction can see such a row, so it needs no lock. Each run is a subtransaction, so a lock would add to a
-//! list of lockers that all later runs read. For the same reason, `awty.travel()` releases its lock on another
-//! transaction's row at once. It cannot commit, so it need not keep other sessions from the row.
+//! Such a row needs no lock, because no other transaction can see it. A lock would be expensive: each run is a
+//! subtransaction, so each lock would add an entry to a list of lockers that all later runs read.
+//!
+//! If `awty.travel()` locks a row of another transaction, it releases the lock at once, for the same reason. Other
+//! sessions may then change the row, because `awty.travel()` never commits its own changes.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;
