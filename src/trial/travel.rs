@@ -100,9 +100,11 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
-    // Each search starts at the last slot, because a search from the beginning would read dead row versions again.
+    // Each search starts at the slot at which the last search ended, because a search from the beginning would read
+    // dead row versions again.
     let mut from = Time::UNIX_EPOCH;
-    // Holds and pauses with an earlier end have ended, except locked ones.
+    // All holds and pauses that end at or before this time were handled. Only those that other sessions had locked are
+    // left.
     let mut ended = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);
     while catalog::is_alone(role) {
@@ -129,7 +131,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     Ok(ran)
 }
 
-/// The clock's state is stored, so that ROLLBACK TO SAVEPOINT can restore it.
+/// Stores how far the clock of awty is ahead, so that ROLLBACK TO SAVEPOINT can restore it.
 fn begin() {
     // SAFETY: a getter.
     let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -207,7 +209,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` lacks checks that their own run replaced or cancelled, and checks that a guard ended.
+/// `fates` has no entry for a check that its own run replaced or cancelled, or that `apply_guards` ended before a run.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },
