@@ -175,8 +175,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // The first check keeps a caller without the right from locking other users' tables. The right may change until the
-    // table is locked.
+    // The first call refuses a caller without the right before the lock, because such a caller must not lock other
+    // users' tables. The second call is needed because the right may change until the table is locked.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -261,7 +261,7 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses the rule if the search in the calendar ends before a row that starts now has reached each level.
+/// Refuses the rule if a row that starts now would not reach each level before the search in the calendar ends.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {
@@ -314,8 +314,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // The limits are off, because an alert could miss a level if its row is checked often, or if a function fails
-        // for a while.
+        // The job of a rule has no maximum of checks or attempts. With a maximum, an alert could miss a level if its
+        // row is checked often, or if a function fails for a while.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),
@@ -342,7 +342,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
     Ok(())
 }
 
-/// A sweep compares open alerts with their rows under the new terms.
+/// Schedules a check that compares all open alerts with their rows, because the definition of the rule has changed.
 fn sweep(rule: &Rule, now: Time) {
     if alert::is_any_open(&rule.name) {
         rule_check::put_special(&rule.name, SWEEP, now, rule.terms.role);

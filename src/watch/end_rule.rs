@@ -9,7 +9,7 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// The snapshot is too old to see an open alert, so the rule cannot be ended.
+/// The rule cannot be ended now, because an alert of the rule is open that the transaction's old snapshot cannot see.
 pub struct Unseen;
 
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {

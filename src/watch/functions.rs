@@ -1,5 +1,6 @@
-//! Invariant: a function is used only if the table's owner owns it. It is found by its OID, or by its name and
-//! signature if OIDs have changed, but never through a trigger, because any trigger could be the table owner's own.
+//! Invariant: a function is used only if the table's owner owns it. The function is found by its OID, or by its name
+//! and signature if OIDs have changed. It is never found through a trigger, because the table's owner may have created
+//! that trigger.
 
 use super::fault::Fault;
 use super::statements::rule::Rule;

@@ -2,7 +2,8 @@
 //!
 //! While an alert is on hold, its level still rises, but the alert is not reported.
 //!
-//! Invariant: the check is locked before the alert. The check is also written, so that a run in progress is undone.
+//! Invariant: the row's check is locked before the row's alert. The check is also written, because a run of the check
+//! that is in progress must be rolled back.
 
 use super::statements::alert::{self, Held};
 use super::statements::rule_check::{self, ScheduledBy};
@@ -59,10 +60,11 @@ fn add_level_0(watched: &Watched, key: &Text) -> bool {
     true
 }
 
-/// The check is written even if its due time stays, so that a run in progress is undone.
+/// Writes the check even if its due time does not change, because a run of the check that is in progress must be rolled
+/// back.
 ///
-/// If the check has ended at the last level, a new check is inserted. The new check keeps the time from which the row's
-/// lateness counts.
+/// If the check has already ended at the last level, a new check is inserted. The new check keeps the time from which
+/// the row's lateness counts.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

@@ -1,7 +1,8 @@
-//! Runs a rule's job: reads the rows of its checks, and raises alerts for late rows.
+//! Runs the job of a rule: reads the rows of the job's checks, and raises alerts for late rows.
 //!
-//! It locks open alerts only after the rule's function has returned, so that no client waits for the function. If a
-//! client changes a row meanwhile, it locks the row's check, and this run is then rolled back.
+//! The run locks open alerts only after the rule's function has returned, so that no client waits for the function. If
+//! a client changes a row during the run, the client locks the row's check. The run cannot get this lock and is rolled
+//! back.
 
 use super::statements::alert::{self, Open};
 use super::statements::raised::{self, Raised};
@@ -18,7 +19,7 @@ use std::collections::HashMap;
 
 pub const MET: Time = Time::MIN_UTC;
 
-/// Returns for each check when to look at its row again.
+/// For each check, returns the time when the run must read the check's row again.
 pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
     untold::forget();
     stops::was_overtaken();
@@ -104,7 +105,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // A client that stops a row locks its check, and waits from here on until this run has ended.
+        // The run locks the checks now. So a client that stops one of the rows waits until the run has ended.
         rule_check::lock_free(rule, &keys);
     }
     raised::escalate(&raised, now);

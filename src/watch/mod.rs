@@ -53,7 +53,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
-/// `entity_name` of the check that walks through the rows that existed before the rule.
+/// `entity_name` of the check that adds the rows that existed before the rule.
 pub const BACKFILL: &str = "awty.backfill";
 /// `entity_name` of the check that compares open alerts with their rows.
 pub const SWEEP: &str = "awty.sweep";
@@ -80,9 +80,10 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// The rule is cached until a catalog, a job or a rule changes.
+    /// Returns the rule from a cache, which is valid until a system catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
-        // `job::find` also receives pending invalidations, so it is called before the counts are read.
+        // `job::find` comes before the counts of changes are read. It receives pending invalidations, which raise these
+        // counts.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
         let now = [changes::of_rows(), changes::of_relations(), changes::of_functions()];
         if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {
@@ -129,7 +130,7 @@ pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     (named, others)
 }
 
-/// A run of each affected rule moves the pending checks.
+/// Schedules a run for each rule that uses the calendar. The run moves the pending checks of the rule.
 pub fn follow_calendar(name: &Text, now: Time) {
     let mut names = rule::of_calendar(name);
     if let Some(known) = calendar::find(name) {

@@ -1,5 +1,6 @@
-//! Implements the functions by which views show whether a rule works, and when an alert reaches its next level. They
-//! only read, and also work on a standby and without the preloaded library.
+//! Implements the functions by which views show whether a rule works, and when an alert reaches its next level.
+//!
+//! These functions write nothing. They also work on a standby, and if awty is not in `shared_preload_libraries`.
 
 use super::statements::{alert, rule, rule_objects, stop};
 use super::{fault, functions};

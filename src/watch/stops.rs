@@ -1,7 +1,7 @@
-//! The stopped clocks of rows, for rules with `stopped`.
+//! Stores when the clocks of rows were stopped, for rules with `stopped`.
 //!
-//! Invariant: a row's stops are written only by a transaction that has locked the row's check, or by the run of that
-//! check. A stop begins and ends at the start of the transaction that changes the row.
+//! Invariant: only a transaction that has locked the row's check may write the row's stops, or the run of that check.
+//! If a transaction changes whether a row is stopped, the stop begins or ends when that transaction started.
 
 use super::Watched;
 use super::statements::rule_check;
@@ -19,7 +19,7 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A client has stopped or continued a row during the run, and the run's error says only that.
+/// Returns whether the run failed only because a client stopped or continued a row meanwhile.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }
@@ -37,13 +37,13 @@ pub enum Seeing {
     Inserted,
     /// The row has another key than before. Its stops are forgotten, and it counts as inserted.
     Renamed,
-    /// A stop of a row that was watched before begins or ends at this time.
+    /// The row was already watched. If the row was stopped or continued, the stop begins or ends at this time.
     Known(Time),
 }
 
 impl Clocks {
-    /// A client has locked the rows' checks. A run reads the clocks before the rows, so that [`Clocks::store_of_run`]
-    /// notices a change in between.
+    /// A client that calls this function has locked the rows' checks. A run has no such locks, so it reads the clocks
+    /// before the rows. [`Clocks::store_of_run`] then notices a change in between.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();
@@ -69,7 +69,7 @@ impl Clocks {
         known.clock.as_ref().map(|clock| clock.start).or(known.alert_since)
     }
 
-    /// `appeared` is the start of the clock of a row without `since`.
+    /// If a row has no value for `since`, its clock starts at `appeared`.
     pub fn see(&mut self, watched: &Watched, key: &Text, row: Option<&WatchedRow>, appeared: Time, seeing: Seeing) {
         if watched.source.stopped.is_none() {
             return;
@@ -127,10 +127,11 @@ impl Clocks {
         }
     }
 
-    /// The run has locked its checks and alerts.
+    /// The run must have locked its checks and alerts.
     ///
     /// # Errors
-    /// Undoes the run if a client has stored one of the clocks meanwhile, or has locked it.
+    /// Fails, so that the run is rolled back, if a client has stored or locked one of the clocks since the run read
+    /// them.
     pub fn store_of_run(&self, watched: &Watched, keys: &[Text]) -> Result<()> {
         if !self.overtaken(watched, keys).is_empty() {
             OVERTAKEN.set(true);
@@ -140,7 +141,7 @@ impl Clocks {
         Ok(())
     }
 
-    /// Skips clocks that a client has stored meanwhile.
+    /// Stores the clocks of the walk. A clock that a client has stored since the walk read it is skipped.
     pub fn store_of_walk(&mut self, watched: &Watched) {
         if !self.is_changed() {
             return;

@@ -29,7 +29,8 @@ pub fn schedule_due(now: Time) {
     });
 }
 
-/// Another session that has locked an alert may leave it open, so the sweep returns when to run again.
+/// Compares the open alerts with their rows. If another session has locked an alert, the alert may stay open. In that
+/// case, the function returns the time at which to compare again.
 pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let name = &watched.rule.name;
     let mut is_over = true;

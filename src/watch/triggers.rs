@@ -1,4 +1,4 @@
-//! The trigger functions of rules, and the job function of all rules.
+//! Implements the trigger functions of rules, and the function that the jobs of all rules call.
 
 use super::fault::stopped;
 use super::statements::{alert, rule_check};

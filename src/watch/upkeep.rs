@@ -20,7 +20,8 @@ const MOST: Duration = Duration::from_secs(1);
 pub fn repair(_now: Time) {
     let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
     for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {
-        // `without_table` fails only under an older snapshot, and an inspection has a new one.
+        // `without_table` fails only under an old snapshot, which cannot see an open alert. An inspection has a new
+        // snapshot.
         None => unless_locked(|| drop(end_rule::without_table(&rule.name))),
         Some(table) => mend_functions(rule, &table),
     });

@@ -1,8 +1,8 @@
-//! Adds the rows that existed before their rule, in pieces, in key order. After a replaced calendar, moves the pending
-//! checks of the rule.
+//! Walks through the rows that existed before their rule and adds checks for them, in pieces, in key order. After a
+//! calendar was replaced, the walk moves the pending checks of the rule.
 //!
-//! Invariant: the transaction of each piece also stores the last key that it visited. If a row changes meanwhile, its
-//! trigger updates its check, and the check reads the row again.
+//! Invariant: the transaction of each piece also stores the key of the last row that the walk visited. If a row changes
+//! during the walk, the trigger of the table updates the row's check, and a run of the check reads the row again.
 
 use super::statements::alert;
 use super::statements::rule::{self, Walk};
@@ -23,7 +23,7 @@ const POLL: TimeDelta = TimeDelta::seconds(5);
 /// The first piece of a walk is small, because `until` may be slow. Pieces grow as long as they are quick.
 const FIRST_ROWS: i64 = 100;
 
-/// Returns when to continue, or `None` if all rows were visited.
+/// Visits a part of the rows. Returns the time at which the walk must continue, or `None` if all rows were visited.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let adds_rows = rule.walk.adds_rows();
@@ -31,7 +31,8 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
         Walk::Done => return None,
         Walk::Again if !rule.walk_after.as_ref().is_none_or(rule::have_ended) => return Some(later(now, POLL)),
         Walk::Again => rule::forget_open(&rule.name),
-        // Each transaction that has used the old calendar began before this one.
+        // Each transaction that has used the old calendar began before this one. So the second walk waits for all
+        // transactions that are open now.
         _ if rule.walk_after.as_ref().is_some_and(|after| after.as_bytes() == b"0") => rule::note_open(&rule.name),
         _ => {}
     }
@@ -66,12 +67,13 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     }
 }
 
-/// After a replaced calendar, a sweep follows, and then another walk.
+/// After a calendar was replaced, schedules a sweep, which compares open alerts with their rows. After the first of two
+/// walks, also returns the time of the second walk.
 fn end(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let comes_again = rule.walk != Walk::Again && rule.walk_after.is_some();
     if comes_again || rule.walk == Walk::Again {
-        // A sweep under way may have used the old calendar.
+        // If a sweep is running, it may have used the old calendar, so it is started again.
         rule_check::restart_special(&rule.name, SWEEP, now, watched.job.role);
         wakeup::at_commit(watched.job.runner(), clock::to_timestamp(now));
     }
@@ -109,7 +111,8 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);
         if !check.is_some_and(|check| check.is_held) {
             let is_known = check.is_some() || open.contains_key(&row.key) || clocks.has(&row.key);
-            // A stop that no trigger saw counts from the walk. The rows of a new rule count from the time of `watch`.
+            // If no trigger saw that a row was stopped, the stop begins at the time of this walk. For a new or changed
+            // rule, it begins at the time of `awty.watch()`.
             let seen_at = if rule.walk.adds_rows() { rule.watched_at } else { now };
             let seeing = if is_known { Seeing::Known(seen_at) } else { Seeing::Inserted };
             clocks.see(watched, &row.key, Some(&row), appeared, seeing);
@@ -145,7 +148,8 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
     }
 }
 
-/// A row that was stopped before it was late has its first level in the future.
+/// Returns whether the row's first level is in the future. This also holds for a row that was stopped before it was
+/// late.
 fn is_ahead(watched: &Watched, found: RowState<'_>, stops: &Stops, now: Time) -> bool {
     let RowState::Waiting { start, .. } = found else { return false };
     let due_at = watched.due_at(start, stops);

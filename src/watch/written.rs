@@ -1,7 +1,7 @@
 //! Updates the checks and alerts of rows that were just written.
 //!
-//! Invariant: an inserted row is evaluated by the inserted values. Any other row is read again by its key, so that the
-//! order in which triggers fire does not matter.
+//! Invariant: for an inserted row, awty uses the values that were inserted. awty reads any other row again by its key,
+//! so that the order in which triggers fire does not matter.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
@@ -85,7 +85,7 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
     let keys = written_keys(firing).map_or_else(Vec::new, |(_, new)| new.into_iter().collect());
     let [key] = keys.as_slice() else { return Ok(()) };
-    // Nothing is stored of a silenced row.
+    // For a silenced row, nothing is stored.
     if !hold::silenced(&rule_check::lock(rule, &keys)).is_empty() {
         return Ok(());
     }
@@ -167,13 +167,14 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
             seeing => seeing,
         };
         clocks.see(watched, key, row, by.at, seeing);
-        // A stopped row keeps its check at the time that its past stops give.
+        // While a row is stopped, its check stays at the time that follows from the row's past stops.
         let stops = clocks.stops(key).ended();
         let found = row.map_or(RowState::Gone, |row| row.state.found(by.at, &stops));
         let limits = &watched.job.options.limits;
         let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
             Verdict::Settled => true,
-            // An alert of level 0 is held, or was only a reminder, so it is not cleared.
+            // An open alert of level 0 is not cleared here, because a client holds it, or because it was only a
+            // reminder.
             Verdict::Ahead(_) | Verdict::Remind(_) => !open.contains_key(key) || alert.level > 0,
             Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => false,
         };
@@ -206,7 +207,8 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     }
     over.append(&mut met);
     cleared::clear(watched, &clear, by);
-    // An alert that this snapshot cannot see would keep the old `since`.
+    // If an alert is open that this snapshot cannot see, the code above has not updated the alert's `since`. The call
+    // is then refused.
     clear.extend(keys.iter().filter(|key| !open.contains_key(*key)).cloned());
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refusal::Changed);
@@ -214,7 +216,8 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     Ok(())
 }
 
-/// If a row's key is now spelled differently, the row's open alert gets the new key.
+/// The same key may have several spellings, such as `1.0` and `1.00`. If an UPDATE has changed the spelling, the row's
+/// open alert gets the new one.
 fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, WatchedRow> {
     let mut rows = HashMap::new();
     for (place, row) in seen {

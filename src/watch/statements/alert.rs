@@ -130,7 +130,7 @@ statement! {
     c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL)"
 }
 
-/// The earliest time becomes `-infinity`.
+/// Converts a time for a column of a table. [`Time::MIN_UTC`] stands for `-infinity`.
 pub fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()
@@ -148,7 +148,7 @@ impl Row for Open {
             (true, None) => Some(Hold::Released),
         };
         let level = rows.get::<i32>(row, 3)?.unsigned_abs();
-        // An alert of level 0 needs no report, so it counts as reported.
+        // An alert of level 0 need not be sent, so it counts as already sent.
         let is_told = level == 0 || rows.get(row, 4).unwrap_or(false);
         let (told_at, reminded_at) = (rows.get(row, 7).map(from_timestamptz), rows.get(row, 8).map(from_timestamptz));
         let alert = Alert { level, is_told, told_at, reminded_at, hold };

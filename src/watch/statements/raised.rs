@@ -16,7 +16,7 @@ pub struct Raised<'a> {
     /// The level is 0 for a new alert.
     pub from: u32,
     pub level: u32,
-    /// The start is `None` if the row has a due time.
+    /// The time from which the row counts as waiting, or `None` if the row has a due time instead.
     pub since: Option<Time>,
     pub due_at: Time,
 }
@@ -76,8 +76,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Alerts that were already open are returned in the form in which [`escalate`] will write them later. Unless `tells`
-/// is set, the result may be empty.
+/// Inserts the new alerts. Returns them and the alerts that were already open. An open alert is returned as
+/// [`escalate`] will write it later. If `tells` is false, the result may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {

@@ -54,8 +54,9 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// After a replaced calendar, the walk goes again when all transactions before this one have ended. The value is 0
-    /// until the first walk begins.
+    /// After a calendar was replaced, the rule's rows are visited twice. The second visit begins when all transactions
+    /// before this one have ended, because they may still use the old calendar. The value is 0 until the first visit
+    /// begins.
     pub walk_after: Option<Text>,
 }
 
@@ -129,14 +130,16 @@ statement! {
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
 statement! {
-    /// A walk that adds rows begins anew, and also moves checks.
+    /// After a calendar was replaced, requests a walk through the rule's rows, which moves pending checks. If a walk
+    /// that adds rows is under way, it begins again with the first row, and also moves pending checks.
     pub fn walk_moved(names: &[Text]) = query,
     c"UPDATE awty.rule SET walk = CASE WHEN walk IN ('new', 'changed') THEN 'changed' ELSE 'moved' END, walked_to = NULL, walk_after = '0'
       WHERE rule = ANY ($1)"
 }
 
 statement! {
-    /// Stores the transactions that are open or have ended now in `walk_after`.
+    /// Stores in `walk_after` the number that the next transaction will get. All transactions that are open now have
+    /// lower numbers.
     pub fn note_open(name: &Text) = query,
     c"UPDATE awty.rule SET walk_after = pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) WHERE rule = $1"
 }
@@ -147,7 +150,8 @@ statement! {
 }
 
 statement! {
-    /// A dump may contain a transaction of another server, which is later than all transactions here.
+    /// Returns whether all transactions before `before` have ended. If the number comes from a dump of another server,
+    /// it may be higher than all numbers of this server. Such a number counts as ended.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
           OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)
@@ -256,7 +260,8 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// Uses the latest snapshot, so that a transaction with an older snapshot also watches the rows that it writes.
+/// Reads the rule with the latest snapshot. A transaction with an older snapshot then also knows a new rule, and
+/// watches the rows that the transaction writes.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }

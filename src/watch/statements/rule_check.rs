@@ -52,7 +52,7 @@ statement! {
 }
 
 statement! {
-    /// The caller must have locked the check. A check that is due earlier stays.
+    /// Moves the check to `slot`, unless the check is already due earlier. The caller must have locked the check.
     pub fn advance(check: i64, slot: Option<Time>) = query,
     c"UPDATE awty.future_job SET next_check_at = LEAST(next_check_at, $2) WHERE id = $1"
 }
@@ -141,7 +141,8 @@ pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
-/// If a walk is already pending, it is written, so that its run is undone.
+/// Schedules a walk or a sweep of the rule for now. If one is already pending, its row is written, so that a run of it
+/// that is in progress is rolled back.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
 }

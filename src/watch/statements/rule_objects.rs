@@ -148,8 +148,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // The role that writes a row evaluates this condition, and may have no rights to the calendars in `due`. So the
-        // condition compares the columns of `due`, and not its values.
+        // The condition must not call `due`. The role that writes a row evaluates the condition, and this role may have
+        // no rights to the calendars that `due` uses. So the condition compares the columns that `due` reads.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
