@@ -32,7 +32,8 @@ impl Worker {
         let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // Runs that ended only their own process do not endanger others.
+            // Only a check that may have crashed the server needs the quarantine. A check whose run ended only its own
+            // process does not endanger other runs.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -40,7 +41,8 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // The list is cleared first, so that a crash of the next suspect is not blamed on this one.
+                // This check is removed from `in_flight` before the next suspect runs. Otherwise a crash of the next
+                // suspect would be blamed on this check.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -83,8 +85,9 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// If `awty.synchronous_commit` is on, waits for the standbys, because a primary that lost its connections could
-    /// otherwise run checks that its successor also runs.
+    /// Writes the checks of the batch to `in_flight`. If `awty.synchronous_commit` is on, waits until the standbys have
+    /// these rows. Without this wait, a primary that lost its connections could run checks that its successor also
+    /// runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -121,7 +124,8 @@ impl Worker {
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
             return RunResult::Stale;
         }
-        // Other workers run the checks whose claims were refused. `granted` and a task's checks are sorted by id.
+        // A claim is refused if another worker runs the check. `granted` is sorted by id, and so are the checks of a
+        // task.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {

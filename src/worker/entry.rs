@@ -61,8 +61,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Must be called before the worker reads the table, because a session that commits a check later announces it
-    /// again.
+    /// Takes the announced due time. The worker must call this before it reads the table of checks, because a session
+    /// that commits a check later makes a new announcement.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -130,7 +130,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// If the database's count of suspects has changed, the worker's list of suspects is outdated.
+    /// Returns the granted claims and the database's count of suspects. If this count has changed, the worker's list of
+    /// suspects is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

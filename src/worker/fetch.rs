@@ -1,9 +1,11 @@
-//! Each turn takes a share of the due checks of every job of the role: first those that have just become due, and then
-//! missed checks. A search begins where the last one stopped, because it would otherwise read dead rows, which stay in
-//! the index as long as any session holds an old snapshot.
+//! In each turn, a worker takes a share of the due checks of every job of the role. Checks that have just become due
+//! come first, and missed checks come after them.
 //!
-//! A worker skips checks that another worker of the role has prefetched. At the end of its pass it looks for them
-//! again, because the other worker may have exited.
+//! Each search begins where the last search ended, because a search from the beginning would read dead rows. Dead rows
+//! stay in the index as long as any session holds an old snapshot.
+//!
+//! A worker skips checks that another worker of the role has prefetched (plans to run next). At the end of a pass
+//! through all due checks, the worker looks for the skipped checks again, because the other worker may have exited.
 //!
 //! Invariant: a pass returns a check a second time only if the check could not run and is due for another try.
 
@@ -52,15 +54,15 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// A run of several of these checks was terminated, so they run alone.
+    /// A run of several checks was terminated, and these checks were in it. So each of them runs alone.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,
     look_again: Option<Timestamp>,
-    /// Checks of set-based jobs do not count.
+    /// The number of checks that the worker takes per turn. Checks of set-based jobs come in addition.
     size: usize,
     pub is_full: bool,
-    /// For each job, the first check that another worker has prefetched.
+    /// For each job, the first check that was skipped because another worker plans to run it.
     others: HashMap<Vec<u8>, Cursor>,
 }
 
@@ -128,7 +130,8 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Prepared transactions are read first, so that the next search finds a check that is committed in between.
+        // Prepared transactions are read before checks. If a prepared transaction commits in between, the next search
+        // finds its checks.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -149,14 +152,16 @@ impl Fetcher {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
             self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
-        // The least suspected checks run first, and are cleared before the worst suspect runs.
+        // The least suspected checks run first, so that they have ended before the most suspected check can crash the
+        // server.
         tasks.sort_by_key(|task| {
             task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
         });
         Some(tasks)
     }
 
-    /// The returned number includes checks that will not run.
+    /// Returns how many due checks the search has passed. Some of them will not run now, for example because another
+    /// worker plans to run them.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
