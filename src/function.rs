@@ -15,7 +15,7 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// If the function returns void, each check ends after its run.
+    /// Whether the function returns the time of the next run. If it returns void, each check ends after one run.
     pub answers: bool,
 }
 
@@ -113,7 +113,8 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` while the job is registered.
+/// `set_based` is `None` while the job is being registered, because the function then decides whether the job is
+/// set-based.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -152,8 +153,8 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since the registration, the name may have become that of another user's function, or the registering role may
-    // have lost its membership.
+    // Since the registration, another user may have created a function of this name. Or the role that registered the
+    // job may have lost its membership in the job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -177,7 +178,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     Ok(found.oid)
 }
 
-/// At registration, exactly one function must have suitable arguments. Later, one that takes a check is preferred.
+/// While a job is being registered, exactly one function of this name must have suitable arguments. Later, two of them
+/// may exist, and the function that takes a check is used.
 fn find(
     schema: &Text,
     name: &Text,
