@@ -1,4 +1,4 @@
-//! Checks the promises P1 to P4, P11, P14 and parts of P6 to P8 (docs/promises.md), and awty's own tables.
+//! Checks the promises P1 to P4, P11, P12, P14, P15 and parts of P6 to P8 (docs/promises.md), and awty's own tables.
 //!
 //! Invariant: the result depends only on the evidence. The evidence is read in one snapshot, after the clients' log was
 //! copied. A snapshot contains each commit as a whole or not at all, so jobs may run during the check.
@@ -63,6 +63,8 @@ pub struct Ended {
     pub message: Option<String>,
     pub xmin: i64,
     pub committed: Option<Time>,
+    /// Whether another transaction has moved the row to its partition, so that `xmin` and `committed` are of that one.
+    pub is_moved: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -93,6 +95,8 @@ pub struct Evidence {
     pub ledger: Vec<Work>,
     pub repeated: Repeated,
     pub watched: Watched,
+    /// Each broken promise of the rules with deadlines, and the rows that show it.
+    pub deadlines: Vec<(String, String)>,
     /// `None` while the load continues.
     pub left: Option<Left>,
     /// If the clock was set, the times of two transactions cannot be compared.
@@ -125,6 +129,9 @@ const OFTEN: usize = MAX_CRASHES - 1;
 const TO_BE_GONE: f64 = 3.0;
 /// A fault that freezes a worker delays a run by less than these seconds.
 const NOISE: f64 = 10.0;
+
+/// The promises that `camp.broken_deadlines()` names.
+const PROMISES: [&str; 4] = ["P2", "P6", "P12", "P15"];
 
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
 
@@ -160,6 +167,10 @@ pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     }
     evidence.repeated.faults(evidence.clock_was_set).into_iter().for_each(|what| general("P11", 0, what));
     evidence.watched.faults().into_iter().for_each(|what| general("P12", 0, what));
+    for (promise, what) in &evidence.deadlines {
+        let known = PROMISES.iter().find(|known| *known == promise).unwrap_or(&"P12");
+        general(known, 0, what.clone());
+    }
     for (check, what) in ledger::faults(&evidence.ledger, evidence.clock_was_set) {
         general("P14", check, what);
     }
@@ -187,7 +198,7 @@ fn judge_clients(
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
-                if ended.len() as i64 != *count {
+                if ended.len() as i64 != *count && !evidence.ended.iter().any(|row| row.is_moved) {
                     let what =
                         format!("a client was told at {at} that it cancelled {count} in {xid}; there are {ended:?}");
                     report("P3", 0, what);
@@ -290,7 +301,8 @@ impl Story<'_> {
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };
-        for row in self.ended.iter().filter(|row| BY_SUCCESS.contains(&row.outcome.as_str())) {
+        let written = || self.ended.iter().filter(|row| !row.is_moved);
+        for row in written().filter(|row| BY_SUCCESS.contains(&row.outcome.as_str())) {
             let effect = effect_of(row.check_count - 1).filter(|effect| effect.is_outside());
             if effect.is_some_and(|effect| effect.committed != row.committed) {
                 report("P1", "the effect of an external worker and the history are of two transactions".into());
@@ -303,7 +315,7 @@ impl Story<'_> {
                 report("P1", "the effect and the next time are of two transactions".into());
             }
         }
-        for row in &self.ended {
+        for row in written() {
             let same = self.effects.iter().any(|effect| as_xmin(effect.xid) == row.xmin);
             match row.outcome.as_str() {
                 outcome

@@ -33,6 +33,7 @@ fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
         attempts: check_count.max(1),
         timeout: Some(6.0),
         sqlstate: None,
+        is_moved: false,
         message: None,
         xmin,
         committed: Some(at(100)),
@@ -70,6 +71,7 @@ fn truth() -> Evidence {
         fillers: [7, 7],
         ledger: Vec::new(),
         repeated: Repeated::default(),
+        deadlines: Vec::new(),
         watched: Watched::default(),
         left: Some(Left { stats: Vec::new(), in_flight: 1, workers: 1, origins: 1, leases: 0 }),
         clock_was_set: false,
@@ -99,6 +101,10 @@ fn a_repetition_has_its_check_and_books_each_slot_once() {
 fn an_alert_too_many_or_too_few_is_seen() {
     assert_eq!(broken(|evidence| evidence.watched.wrong.push("one".into())), ["P12"]);
     assert_eq!(broken(|evidence| evidence.watched.missed.push("two".into())), ["P12"]);
+    for promise in PROMISES {
+        assert_eq!(broken(|evidence| evidence.deadlines.push((promise.into(), "three".into()))), [promise]);
+    }
+    assert_eq!(broken(|evidence| evidence.repeated.closed.push("four".into())), ["P11"]);
 }
 
 #[test]

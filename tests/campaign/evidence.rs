@@ -1,7 +1,8 @@
 use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
+use crate::deadline::{BROKEN, COUNTED};
 use crate::faults::MAX_CRASHES;
 use crate::outside::IS_OUTSIDE;
-use crate::repeat::{ALONE, DOUBLED, Repeated};
+use crate::repeat::{ALONE, CLOSED, DOUBLED, Repeated};
 use crate::watched::{MISSED, WRONG, Watched};
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
@@ -12,6 +13,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     // later looks empty in an older snapshot.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();
     let (wrong, missed) = (first(client.query(WRONG, &[&clock_was_set])?), first(client.query(MISSED, &[])?));
+    let counted: serde_json::Value = client.query_one(COUNTED, &[])?.get(0);
     let mut snapshot =
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
     let mut rows = |sql: &str| snapshot.query(sql, &[]);
@@ -25,21 +27,24 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)
                     AND NOT ({IS_OUTSIDE} AND ({clock_was_set} OR (SELECT count(*) FROM awty.attempt AS a WHERE a.id = f.id AND sqlstate = '08006') >= {MAX_CRASHES})),
                 xmin::text::bigint, args->>'act', entity_name = 'again' FROM awty.future_job AS f
-         WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'kept')",
+         WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept')",
     ))?;
-    let ended = rows(
+    // If the clock was set, the day's partition may be created later than rows of that day. The transaction that moves
+    // these rows to the partition has then written them.
+    let ended = rows(&format!(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
-                (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE job = h.job AND function_name IS NOT NULL), message, sqlstate
-         FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'kept')",
-    )?;
+                (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE job = h.job AND function_name IS NOT NULL), message, sqlstate,
+                {clock_was_set} AND max(pg_xact_commit_timestamp(xmin) - finished_at) OVER (PARTITION BY xmin::text) > interval '200 ms'
+         FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept')",
+    ))?;
     let placed = rows(
         "SELECT check_id, wanted FROM camp.placed
          UNION ALL SELECT id, NULL FROM awty.future_job WHERE entity_name = 'again' AND id NOT IN (SELECT check_id FROM camp.placed)
          UNION ALL SELECT id, NULL FROM awty.future_job_history WHERE entity_name = 'again' AND id NOT IN (SELECT check_id FROM camp.placed)",
     )?;
-    let [alone, doubled] =
-        [ALONE, DOUBLED].map(|sql| rows(sql).map(|found| found.iter().map(|row| row.get(0)).collect()));
+    let [alone, doubled, closed] =
+        [ALONE, DOUBLED, CLOSED].map(|sql| rows(sql).map(|found| found.iter().map(|row| row.get(0)).collect()));
     let fillers = rows(
         "SELECT (SELECT coalesce(sum(checks), 0)::bigint FROM camp.bulk),
                 (SELECT count(*) FROM awty.future_job WHERE entity_name = 'filler')",
@@ -49,6 +54,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called),
                 (SELECT last_value FROM camp.leaks WHERE is_called)",
     )?;
+    let deadlines = snapshot.query(BROKEN, &[&clock_was_set, &counted])?;
     let count = |column| seen[0].get::<_, Option<i64>>(column).unwrap_or(0);
     Ok(Evidence {
         effects: effects.iter().map(effect).collect(),
@@ -64,7 +70,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         left: None,
         watched: Watched { wrong, missed },
         ledger: Vec::new(),
-        repeated: Repeated { alone: alone?, doubled: doubled? },
+        repeated: Repeated { alone: alone?, doubled: doubled?, closed: closed? },
+        deadlines: deadlines.iter().map(|row| (row.get(0), row.get(1))).collect(),
         clock_was_set,
     })
 }
@@ -111,5 +118,6 @@ fn ended(row: &Row) -> Ended {
         timeout: row.get(10),
         message: row.get(11),
         sqlstate: row.get(12),
+        is_moved: row.get(13),
     }
 }

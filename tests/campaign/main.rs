@@ -11,6 +11,7 @@
 
 mod bad_calls;
 mod checker;
+mod deadline;
 mod evidence;
 mod faults;
 mod integrity;

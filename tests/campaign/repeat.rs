@@ -11,27 +11,33 @@ pub const ENTITY: &str = "again";
 pub struct Repeated {
     pub alone: Vec<String>,
     pub doubled: Vec<String>,
+    pub closed: Vec<String>,
 }
 
 impl Repeated {
     pub fn faults(&self, clock_was_set: bool) -> Vec<String> {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
+        let closed = self.closed.iter().map(|what| format!("an occurrence in closed time: {what}"));
         // After the clock was set back, a newly created repetition may use the time of an earlier run again.
-        alone.chain(doubled.filter(|_| !clock_was_set)).collect()
+        alone.chain(doubled.chain(closed).filter(|_| !clock_was_set)).collect()
     }
 }
 
 pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
 
+/// A client may schedule a check at a time for which `awty.check_now()` has already run the repetition.
 pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
+        AND id NOT IN (SELECT check_id FROM camp.placed)
     GROUP BY job, entity_key, first_check_at HAVING count(*) > 1";
+
+pub const CLOSED: &str = "SELECT camp.closed_occurrences()";
 
 pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
     let job = format!("{}_again", customer.role);
     let key = format!("{}{}", customer.role, customer.random.below(4));
-    match customer.random.below(14) {
+    match customer.random.below(20) {
         0..6 => repeat(customer, client, &job, &key),
         6 | 7 => cancel(customer, client, &job, &key),
         8 => {
@@ -49,10 +55,46 @@ pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
             &["42704"],
             client.execute("SELECT awty.hold($1, $2, $3, 'campaign')", &[&ENTITY, &key, &job]),
         ),
-        _ => unless_refused(
-            &["42704", "55000"],
-            client.execute("SELECT awty.release($1, $2, $3)", &[&ENTITY, &key, &job]),
-        ),
+        12 | 13 => release(client, &job, &key),
+        14 | 15 => in_open_time(customer, client, &job),
+        16 | 17 => hold_until(customer, client, &job, &key),
+        18 => {
+            let until = format!("clock_timestamp() + interval '{} s'", 1 + customer.random.below(3));
+            client.batch_execute(&format!("SELECT awty.pause('{job}', 'campaign', {until})"))
+        }
+        _ => client.batch_execute(&format!("SELECT camp.replace_calendar('{}')", customer.role)),
+    }
+}
+
+fn release(client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
+    let done = client.execute("SELECT awty.release($1, $2, $3)", &[&ENTITY, &key, &job]);
+    unless_refused(&["42704", "55000"], done)
+}
+
+fn hold_until(customer: &mut Customer, client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
+    let seconds = 1.0 + customer.random.below(3) as f64;
+    let sql = "SELECT awty.hold($1, $2, $3, 'campaign', clock_timestamp() + make_interval(secs => $4))";
+    unless_refused(&["42704", "55000"], client.execute(sql, &[&ENTITY, &key, &job, &seconds]))
+}
+
+/// Makes, holds or releases the role's repetition that has a calendar.
+fn in_open_time(customer: &mut Customer, client: &mut Client, job: &str) -> Result<(), Error> {
+    let key = format!("{}c", customer.role);
+    match customer.random.below(4) {
+        0 => hold_until(customer, client, job, &key),
+        1 => release(client, job, &key),
+        _ => {
+            let when = *customer.random.pick(&[
+                "every => '1 s'",
+                "every => '2 s', catch_up => '20 s'",
+                "cron => '*/3 * * * * *'",
+            ]);
+            let sql = format!(
+                "SELECT awty.repeat($1, {when}, calendar => $2, zone => 'UTC', entity_name => $3, entity_key => $4, args => $5)"
+            );
+            let args = errand(customer);
+            client.execute(&sql, &[&job, &customer.role, &ENTITY, &key, &args]).map(|_| ())
+        }
     }
 }
 

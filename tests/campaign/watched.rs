@@ -5,6 +5,7 @@
 //! These clients have random generators of their own, so that a seed gives all other clients the same random choices as
 //! before.
 
+use crate::deadline;
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
 use crate::random::Random;
 use awty_testkit::postgres::{Client, Error};
@@ -26,7 +27,7 @@ const CHANGE: u64 = 10;
 /// for the same row is wrong. An alert is also wrong if its row meets the rule's condition, except while awty still
 /// clears alerts after a change of the rule. $1 says whether the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
-    FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
+    FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.rule = 'parcel' AND a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
     WHERE a.open > 1 OR t.within IS NULL OR p.id IS NULL OR p.since IS DISTINCT FROM a.since OR (a.due_at > clock_timestamp() AND NOT $1)
         OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
@@ -38,7 +39,7 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')
-        AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.entity_key = p.id::text AND a.cleared_at IS NULL)
+        AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = 'parcel' AND a.entity_key = p.id::text AND a.cleared_at IS NULL)
         AND (f.id IS NULL OR (f.attempt = 0 AND NOT f.held
             AND f.next_check_at > greatest(p.since + t.within, pg_xact_commit_timestamp(f.xmin)) + interval '9 s'))";
 
@@ -55,23 +56,33 @@ impl Watched {
     }
 }
 
+/// The watched tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Table {
+    Parcels,
+    Tickets,
+}
+
 pub fn start(shared: &Arc<Shared>, seed: u64, movable_clock: bool) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
-    for (number, database) in DATABASES.into_iter().enumerate() {
-        for (place, role) in ROLES.into_iter().take(WRITERS).chain([FRANK]).enumerate() {
-            let random = Random::new(seed, 2001 + (number * (WRITERS + 1) + place) as u64);
-            let visitor = Visitor { shared: Arc::clone(shared), database, role, random, movable_clock };
-            threads.push(std::thread::spawn(move || visitor.work()));
+    for (table, stream) in [(Table::Parcels, 2001), (Table::Tickets, 3001)] {
+        for (number, database) in DATABASES.into_iter().enumerate() {
+            for (place, role) in ROLES.into_iter().take(WRITERS).chain([FRANK]).enumerate() {
+                let random = Random::new(seed, stream + (number * (WRITERS + 1) + place) as u64);
+                let visitor = Visitor { shared: Arc::clone(shared), table, database, role, random, movable_clock };
+                threads.push(std::thread::spawn(move || visitor.work()));
+            }
         }
     }
     threads
 }
 
-struct Visitor {
+pub struct Visitor {
     shared: Arc<Shared>,
+    table: Table,
     database: &'static str,
     role: &'static str,
-    random: Random,
+    pub random: Random,
     movable_clock: bool,
 }
 
@@ -90,11 +101,17 @@ impl Visitor {
                 continue;
             };
             let began = Instant::now();
-            let done = if self.role == FRANK { self.own(client) } else { self.write(client) };
+            let done = match self.table {
+                _ if self.role != FRANK => self.write(client),
+                Table::Parcels => self.own(client),
+                Table::Tickets => deadline::own(&mut self, client),
+            };
             if let Err(error) = done {
                 if !is_of_a_fault(&error, began) {
-                    self.shared
-                        .saw("P9", format!("{} and parcels in {}: {}", self.role, self.database, explain(error)));
+                    self.shared.saw(
+                        "P9",
+                        format!("{} and {:?} in {}: {}", self.role, self.table, self.database, explain(error)),
+                    );
                 }
                 connection = None;
             }
@@ -105,12 +122,18 @@ impl Visitor {
         let level = *self.random.pick(&["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]);
         let mut script = format!("BEGIN ISOLATION LEVEL {level};");
         if self.random.per_mille(300) {
-            script += "SELECT FROM camp.parcel LIMIT 1;";
+            script += match self.table {
+                Table::Parcels => "SELECT FROM camp.parcel LIMIT 1;",
+                Table::Tickets => "SELECT FROM camp.ticket LIMIT 1;",
+            };
             client.batch_execute(&std::mem::take(&mut script))?;
             std::thread::park_timeout(Duration::from_millis(self.random.below(1500)));
         }
         for _ in 0..=self.random.below(2) {
-            let (one, other) = (self.statement(), self.statement());
+            let [one, other] = [(); 2].map(|()| match self.table {
+                Table::Parcels => self.statement(),
+                Table::Tickets => deadline::statement(&mut self.random),
+            });
             script += &match self.random.below(8) {
                 0 => format!("SAVEPOINT s; {one}; ROLLBACK TO s; {other};"),
                 1 => format!("SAVEPOINT s; {one}; RELEASE s;"),
@@ -122,7 +145,7 @@ impl Visitor {
     }
 
     /// Expected conflicts are serialization failures (40001), deadlocks (40P01) and duplicate keys (23505).
-    fn attempt(&self, client: &mut Client, script: &str) -> Result<(), Error> {
+    pub fn attempt(&self, client: &mut Client, script: &str) -> Result<(), Error> {
         match client.batch_execute(script) {
             Err(error) if error.code().is_some_and(|code| ["40001", "40P01", "23505"].contains(&code.code())) => {
                 client.batch_execute("ROLLBACK")
