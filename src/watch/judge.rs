@@ -25,11 +25,11 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     stops::was_overtaken();
     let now = clock::now();
     let mut answers = vec![None; given.len()];
-    let (mut rows, mut cleared) = (Vec::new(), Vec::new());
+    let (mut rows, mut cleared, mut special) = (Vec::new(), Vec::new(), Vec::new());
     for (place, check) in given.iter().enumerate() {
         match check.entity_name.as_bytes() {
-            name if name == BACKFILL.as_bytes() => answers[place] = walk::piece(watched, now),
-            name if name == SWEEP.as_bytes() => answers[place] = sweep::all(watched, now),
+            name if name == BACKFILL.as_bytes() => special.push((place, walk::piece as fn(&Watched, Time) -> _)),
+            name if name == SWEEP.as_bytes() => special.push((place, sweep::all)),
             name if name == CLEARED.as_bytes() => cleared.extend(check.key.to_string().parse::<i64>()),
             _ => rows.push(place),
         }
@@ -37,6 +37,10 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     cleared::tell(watched, &cleared)?;
     for (place, again) in judged(watched, given, &rows, now)? {
         answers[place] = again;
+    }
+    // Walks and sweeps lock checks and alerts, so they follow the rule's functions.
+    for (place, work) in special {
+        answers[place] = work(watched, now);
     }
     Ok(answers)
 }

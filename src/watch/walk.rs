@@ -17,13 +17,17 @@ use awty_core::watch::{self, Alert, RowState, Stops};
 use awty_core::{Time, later};
 use chrono::TimeDelta;
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 const ROWS: i64 = 5_000;
 const POLL: TimeDelta = TimeDelta::seconds(5);
-/// The first piece of a walk is small, because `until` may be slow. Pieces grow as long as they are quick.
+/// A walk that locks checks commits after this time, because clients that change the rows wait for it.
+const LOCKED: Duration = Duration::from_millis(500);
+/// Number of rows in the first piece. It is small, because `until` may be slow. Pieces grow as long as they are quick.
 const FIRST_ROWS: i64 = 100;
 
-/// Visits a part of the rows. Returns the time at which the walk must continue, or `None` if all rows were visited.
+/// Visits rows for at most half of the job's timeout, and not longer than [`LOCKED`] if it locks checks. Returns when to
+/// continue, or `None` if all rows were visited.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let adds_rows = rule.walk.adds_rows();
@@ -37,7 +41,8 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
         _ => {}
     }
     let began = clock::mono();
-    let most = watched.job.options.limits.timeout.to_std().unwrap_or_default() / 2;
+    let half = watched.job.options.limits.timeout.to_std().unwrap_or_default() / 2;
+    let most = if rule.walk == Walk::New { half } else { half.min(LOCKED) };
     let mut after = watched.rule.walked_to.clone();
     let mut limit = FIRST_ROWS;
     loop {

@@ -106,10 +106,16 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
         Some(_) => row.state.found(check.unwrap_or(by.at), stops),
         None => row.state.found(appeared, stops),
     };
+    let alert = open.unwrap_or(Alert::NONE);
+    if alert.level > 0
+        && matches!(watch::judge(found, alert, &watched.levels, &watched.job.options.limits, by.at), Verdict::Ahead(_))
+    {
+        // The calendar was replaced during the stop, and the row is no longer late.
+        return follow(watched, &keys, Seeing::Known(stops::transaction_start()));
+    }
     if let (RowState::Waiting { start, .. }, Some(_)) = (found, open) {
         alert::set_since(&rule.name, key, watched.since(start), watched.due_at(start, stops));
     }
-    let alert = open.unwrap_or(Alert::NONE);
     if let Some(slot) = watch::start(found, alert, &watched.levels, &watched.job.options.limits, by.at) {
         rule_check::move_to(rule, &keys, &[slot], by);
         note(watched, &[slot]);

@@ -117,7 +117,8 @@ statement!(
       ON CONFLICT (rule) DO UPDATE SET relation = excluded.relation, since = excluded.since, until = excluded.until,
           within = excluded.within, escalate = excluded.escalate, call_schema = excluded.call_schema, call_name = excluded.call_name,
           notify = excluded.notify, existing = excluded.existing, role = excluded.role, watched_by = excluded.watched_by,
-          watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL, walk_after = NULL, swept_at = NULL, due = excluded.due,
+          watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL,
+          walk_after = CASE excluded.walk WHEN 'changed' THEN pg_catalog.xid8 '0' END, swept_at = NULL, due = excluded.due,
           calendar = excluded.calendar, remind = excluded.remind, every = excluded.every, cleared_schema = excluded.cleared_schema,
           cleared_name = excluded.cleared_name, stopped = excluded.stopped"
 );

@@ -166,7 +166,8 @@ impl<Z: Zone> Levels<Z> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }
 
-    /// Without a length, returns `start`, or the next opening if `start` is in closed time.
+    /// Returns when a length has passed since `start`. Without a length, returns `start`, or the next opening if
+    /// `start` is in closed time. A closing counts as open, because a length of open time may also end there.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;
@@ -175,10 +176,16 @@ impl<Z: Zone> Levels<Z> {
             (None, None) => start,
             (None, Some(Length::Time(time))) => later(start, TimeDelta::microseconds(time)),
             (None, Some(Length::Days(days))) => later(start, TimeDelta::days(days.into())),
+            (Some(calendar), None) if calendar.is_open(before(start)) => start,
             (Some(calendar), None) => calendar.next_opening(start).unwrap_or(Time::MAX_UTC),
             (Some(calendar), Some(length)) => calendar.due(start, length).unwrap_or(Time::MAX_UTC),
         }
     }
+}
+
+/// Returns the last moment before `time`.
+fn before(time: Time) -> Time {
+    time.checked_sub_signed(TimeDelta::microseconds(1)).unwrap_or(time)
 }
 
 fn is_same_kind(one: &Length, other: &Length) -> bool {
