@@ -59,8 +59,9 @@ pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
         14 | 15 => in_open_time(customer, client, &job),
         16 | 17 => hold_until(customer, client, &job, &key),
         18 => {
-            let until = format!("clock_timestamp() + interval '{} s'", 1 + customer.random.below(3));
-            client.batch_execute(&format!("SELECT awty.pause('{job}', 'campaign', {until})"))
+            let seconds = 1.0 + customer.random.below(3) as f64;
+            let sql = "SELECT awty.pause($1, 'campaign', clock_timestamp() + make_interval(secs => $2))";
+            unless_refused(&["22023"], client.execute(sql, &[&job, &seconds]))
         }
         _ => client.batch_execute(&format!("SELECT camp.replace_calendar('{}')", customer.role)),
     }
@@ -74,7 +75,8 @@ fn release(client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
 fn hold_until(customer: &mut Customer, client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
     let seconds = 1.0 + customer.random.below(3) as f64;
     let sql = "SELECT awty.hold($1, $2, $3, 'campaign', clock_timestamp() + make_interval(secs => $4))";
-    unless_refused(&["42704", "55000"], client.execute(sql, &[&ENTITY, &key, &job, &seconds]))
+    // The call may wait for a lock until the end has passed.
+    unless_refused(&["42704", "55000", "22023"], client.execute(sql, &[&ENTITY, &key, &job, &seconds]))
 }
 
 /// Makes, holds or releases the role's repetition that has a calendar.
