@@ -16,6 +16,61 @@ SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there
 
 COMMENT ON VIEW awty_internal.stray IS 'Does the default partition of the history have rows?';
 
+-- The statements are dynamic, because most databases have no Citus.
+CREATE FUNCTION awty_internal.citus_findings() RETURNS TABLE (level text, finding text, detail text, fix text)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $function$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NULL THEN
+        RETURN;
+    END IF;
+    -- A node that has joined later lacks the jobs and the GRANTs. Jobs of rules belong to the shards of one node.
+    RETURN QUERY EXECUTE $citus$
+        WITH answer AS MATERIALIZED (
+            SELECT n.nodename, n.nodeport, n.shouldhaveshards, r.success, r.result
+            FROM run_command_on_all_nodes($node$
+                SELECT coalesce(json_agg(json_build_object('job', j.job, 'role', j.role,
+                                                           'is_allowed', has_schema_privilege(j.role::oid, 'awty', 'USAGE'))), '[]')
+                FROM awty.job AS j WHERE NOT EXISTS (SELECT FROM awty.rule AS r WHERE r.rule = j.job)$node$) AS r
+            JOIN pg_dist_node AS n ON n.nodeid = r.nodeid
+        ), job AS (
+            SELECT a.nodename, a.nodeport, a.shouldhaveshards, j.job, j.role, j.is_allowed
+            FROM answer AS a CROSS JOIN LATERAL json_to_recordset(CASE WHEN a.success THEN a.result::json ELSE '[]' END)
+                AS j (job text, role text, is_allowed boolean)
+        )
+        SELECT 'error', format('node %s:%s has no job "%s"', a.nodename, a.nodeport, wanted.job),
+            'other nodes have this job, and checks of rows on this node need it',
+            'SELECT * FROM run_command_on_all_nodes($$SELECT awty.register(…)$$);'
+        FROM answer AS a
+        CROSS JOIN (SELECT DISTINCT j.job FROM job AS j WHERE j.shouldhaveshards) AS wanted
+        WHERE a.success AND a.shouldhaveshards
+            AND NOT EXISTS (SELECT FROM job AS j WHERE (j.nodename, j.nodeport, j.job) = (a.nodename, a.nodeport, wanted.job))
+        UNION ALL
+        SELECT DISTINCT 'error', format('role %s may not use awty on node %s:%s', j.role, j.nodename, j.nodeport),
+            'Citus does not send the GRANT to other nodes',
+            format('SELECT * FROM run_command_on_all_nodes(%L);', format('GRANT USAGE ON SCHEMA awty TO %s', j.role))
+        FROM job AS j WHERE NOT j.is_allowed
+        UNION ALL
+        SELECT 'error', format('node %s:%s does not answer', a.nodename, a.nodeport), a.result,
+            'SELECT * FROM run_command_on_all_nodes(''SELECT 1'');'
+        FROM answer AS a WHERE NOT a.success
+    $citus$;
+    RETURN QUERY EXECUTE $citus$
+        SELECT 'warning', format('trigger "%s" of %s schedules %s', t.tgname, t.tgrelid::regclass,
+                CASE WHEN d.is_reference THEN 'on every node' ELSE 'for the name of a shard' END),
+            CASE WHEN d.is_reference THEN 'each node has a copy of a reference table, so each row gets a check on each node'
+                ELSE 'on a shard, TG_TABLE_NAME is a name such as orders_102008' END,
+            CASE WHEN d.is_reference THEN format('DROP TRIGGER %I ON %s;', t.tgname, t.tgrelid::regclass)
+                ELSE format('CREATE OR REPLACE FUNCTION %s … with the name of the table as a literal', t.tgfoid::regproc) END
+        FROM (SELECT p.logicalrelid, p.partmethod = 'n' AND p.repmodel = 't' AS is_reference FROM pg_dist_partition AS p) AS d
+        JOIN pg_trigger AS t ON t.tgrelid = d.logicalrelid AND NOT t.tgisinternal
+        JOIN pg_proc AS f ON f.oid = t.tgfoid
+        WHERE f.prosrc ~* '\mawty\.schedule' AND (d.is_reference OR f.prosrc ~* '\mTG_(TABLE_NAME|RELNAME)\M')
+    $citus$;
+END
+$function$;
+
+COMMENT ON FUNCTION awty_internal.citus_findings() IS 'Rows of awty.doctor() about a Citus cluster, which asks all its nodes; no row without Citus';
+
 CREATE FUNCTION awty.doctor() RETURNS TABLE (level text, finding text, detail text, fix text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
 BEGIN ATOMIC
@@ -128,7 +183,8 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'error', format('rule "%s" has stopped', r.rule), 'its table is gone', format('SELECT awty.unwatch(%L);', r.rule)
     FROM awty.rule AS r
-    WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = r.relation::oid)
+    -- Not by pg_class, in which Citus hides its shards.
+    WHERE pg_table_is_visible(r.relation::oid) IS NULL
     UNION ALL
     -- A dump without data leaves such triggers.
     SELECT 'error', format('rule "%s" does not exist', lost.rule), format('its triggers are on table %s', lost.relation),
@@ -182,6 +238,8 @@ BEGIN ATOMIC
           WHERE r.attempts > 0
             AND r.run_time >= (r.timeout * (0.9::float8 * r.attempts::float8))
           GROUP BY r.job, r.timeout) AS slow WHERE slow.n >= 10
+    UNION ALL
+    SELECT c.level, c.finding, c.detail, c.fix FROM awty_internal.citus_findings() AS c
     UNION ALL
     SELECT 'notice', format('the history of job "%s" is nearly all "replaced"', noisy.job),
         format('%s of the last %s ends', noisy.replaced, noisy.n), format('SELECT awty.alter(%L, keep_history => ''ran'');', noisy.job)

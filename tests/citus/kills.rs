@@ -2,7 +2,7 @@
 
 use crate::load::Load;
 use crate::place::Place;
-use awty_testkit::Signal;
+use awty_testkit::{Cluster, Signal};
 
 const KILLS: usize = 10;
 
@@ -19,7 +19,7 @@ pub fn kills(place: &mut Place) -> String {
         place.nodes[other].await_sql("postgres", "a run on two nodes", MIDDLE);
         let node = &mut place.nodes[struck];
         if kill / 2 % 2 == 0 {
-            node.kill_server();
+            crash(node);
             node.start();
         } else {
             let workers = node.pids("awty worker");
@@ -34,4 +34,13 @@ pub fn kills(place: &mut Place) -> String {
     place.await_none("prepared transactions to end", "SELECT count(*) FROM pg_prepared_xacts");
     place.await_all_ended();
     format!("{KILLS} kills of nodes and workers, {orders} acknowledged orders: each had one effect")
+}
+
+/// Kills all processes of the server, as the loss of its machine does. The stopped server starts no other process.
+#[track_caller]
+pub fn crash(node: &mut Cluster) {
+    let pids = node.pids("");
+    node.kill(Signal::STOP, node.postmaster_pid());
+    pids.iter().for_each(|pid| node.kill(Signal::KILL, *pid));
+    node.kill_server();
 }

@@ -1,5 +1,6 @@
 //! Tests a node that joins, a promoted standby, and a shard that moves under load.
 
+use crate::kills::crash;
 use crate::load::Load;
 use crate::place::{JOBS, NODE, Place};
 use awty_testkit::checkout;
@@ -58,7 +59,7 @@ pub fn standby(place: &mut Place) -> String {
     place.nodes[0].await_sql("postgres", "the standby", "SELECT bool_or(sync_state = 'sync') FROM pg_stat_replication");
     let load = Load::start(place, "2 s");
     load.await_more(200);
-    place.nodes[0].kill_server();
+    crash(&mut place.nodes[0]);
     let mut standby = standby;
     standby.promote();
     standby.restart();

@@ -1,5 +1,6 @@
 //! Tests runs that write on another node.
 
+use crate::kills::crash;
 use crate::place::Place;
 
 /// A run that fails leaves nothing on another node.
@@ -49,7 +50,7 @@ pub fn flushed(place: &mut Place) -> String {
     let waits =
         "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep')";
     place.nodes[0].await_sql("postgres", "the second run to wait", waits);
-    place.nodes[0].kill_server();
+    crash(&mut place.nodes[0]);
     place.nodes[0].start();
     place.on_all("DELETE FROM shop.closed_door");
     place.await_all_ended();
