@@ -70,9 +70,7 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known: Vec<String> = readable_by(catalog::current_role()).map(|job| job.job.to_string()).collect();
             let wanted = name.to_string();
-            // A job of the given name may exist, but the caller lacks the right to it.
-            let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
-            let nearest = nearest(&wanted, others).map(str::to_owned);
+            let nearest = nearest(&wanted, known.iter().map(String::as_str)).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
         }
     }

@@ -67,6 +67,29 @@ fn a_remedy_names_a_job_of_the_caller() {
 }
 
 #[test]
+fn no_suggestion_repeats_the_name() {
+    let field = Field::new();
+    field.job("mallory", "hand", "BEGIN RETURN NULL; END");
+    let calls = [
+        "dry_run('e', '1', 'hand')",
+        "repeat('hand', every => '1 h')",
+        "alter('hand')",
+        "pause('hand')",
+        "claim('{hand}', 'w')",
+    ];
+    for right in [None, Some("read")] {
+        if let Some(right) = right {
+            field.sql("mallory", &format!("SELECT awty.allow('hand', 'alice', '{right}')"));
+        }
+        for call in calls {
+            let error = field.client("alice").batch_execute(&format!("SELECT awty.{call}")).unwrap_err();
+            let hint = error.as_db_error().and_then(|error| error.hint()).unwrap_or_default();
+            assert!(!hint.contains("Did you mean \"hand\""), "{call}: {error:?}");
+        }
+    }
+}
+
+#[test]
 fn nobody_signals_another_roles_worker_or_the_launcher() {
     let field = Field::new();
     field.sql("alice", "CREATE TABLE alice.door AS SELECT false AS open");
