@@ -55,8 +55,8 @@ fn zones(visit: &Visit) -> Markup {
     html! {
         form.zone method="post" action="/zone" {
             input type="hidden" name="back" value=(visit.place);
-            label for="zone" { "Times are in" } " "
-            input #zone name="zone" value=(zone::name()) list="zones" size="16" maxlength="64" autocomplete="off" spellcheck="false";
+            label for="times-in" { "Times are in" } " "
+            input #times-in name="zone" value=(zone::name()) list="zones" size="16" maxlength="64" autocomplete="off" spellcheck="false";
             datalist #zones { @for zone in ZONES { option value=(zone) {} } }
             " " button.link { "Change" }
         }

@@ -47,6 +47,7 @@ impl Chromium {
         for domain in ["Page", "Log", "Network"] {
             chromium.command(&format!("{domain}.enable"), json!({}));
         }
+        chromium.command("Emulation.setScriptExecutionDisabled", json!({"value": true}));
         chromium
     }
 

@@ -79,7 +79,7 @@ fn a_person_chooses_the_zone_of_times() {
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 h')");
     let browser = Browser::of(&shop, &gateway, "app", "read");
     let place = format!("/schedules/{}", shop.text("SELECT id FROM awty_http.endpoint"));
-    browser.shows(&place, &[" UTC</time>", "id=\"zone\" name=\"zone\" value=\"UTC\""]);
+    browser.shows(&place, &[" UTC</time>", "id=\"times-in\" name=\"zone\" value=\"UTC\""]);
     let chosen = browser.post("/zone", &[("zone", "asia/kolkata"), ("back", &place)]);
     assert_eq!((chosen.status, chosen.header("location")), (303, place.clone()));
     assert_eq!(chosen.header("set-cookie"), "zone=Asia/Kolkata; Path=/; Max-Age=31622400; HttpOnly; SameSite=Strict");

@@ -51,3 +51,4 @@ mod targets;
 mod tenants;
 mod views;
 mod visitor;
+mod visits;
