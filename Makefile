@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew clients demo demo-stop test matrix abi-test campaign failover bench bench-full pages reference fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew page-speed clients demo demo-stop test matrix abi-test campaign failover bench bench-full pages reference fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -59,6 +59,9 @@ soak: ## an hour of 100,000 schedules once a minute (SCHEDULES=100000 MINUTES=60
 
 skew: ## are others delayed by endpoints that hang? twin runs, eight minutes (ROUNDS=3); docs/gateway-skew.md
 	@scripts/calls skew --rounds "$(or $(ROUNDS),3)"
+
+page-speed: ## the page with a million checks, and people who reload it: twin runs, twenty minutes, 12 GB (ROUNDS=3); docs/gateway-page.md
+	@scripts/calls page --rounds "$(or $(ROUNDS),3)"
 
 gateway-speed: ## the gateway beside pg_net, pg-boss and its ceilings, a quarter of an hour (CALLS=20000 ROUNDS=3); docs/gateway-performance.md
 	@scripts/calls speed --schedules "$(or $(CALLS),20000)" --rounds "$(or $(ROUNDS),3)"

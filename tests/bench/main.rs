@@ -1,5 +1,5 @@
 //! Usage: `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of a table, each in its own throwaway
-//! cluster. `bench soak|skew|speed|rest` measures the gateway ([`calls`]). `bench pages` only writes the pages in
+//! cluster. `bench soak|skew|speed|page|rest` measures the gateway ([`calls`]). `bench pages` only writes the pages in
 //! `docs/` from `docs/results/*.json`.
 //!
 //! Invariant: every ratio compares two things that are measured in turn in the same run. The ratio is the median of at

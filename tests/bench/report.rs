@@ -80,8 +80,10 @@ fn pages() -> impl Iterator<Item = &'static Page> {
     [&TEN_MINUTES, &ON_17, &LARGE].into_iter().chain(MEASUREMENTS.iter().map(|(.., page)| page))
 }
 
+/// Leaves out what has not been measured yet.
 pub fn write_all() -> Result<(), String> {
-    pages().try_for_each(|page| page.write(false).map(drop))
+    let is_measured = |page: &&Page| page.results(false).is_ok_and(|file| file.exists());
+    pages().filter(is_measured).try_for_each(|page| page.write(false).map(drop))
 }
 
 pub fn table(outcomes: &[Outcome]) -> String {

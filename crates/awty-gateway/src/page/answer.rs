@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn a_body_stays_text_however_deep_it_is() {
         let deep = format!("{}1e999{}", "[".repeat(5_000), "]".repeat(5_000));
-        let json = format!("{{\"items\":[{{\"id\":\"a\",\"body\":{deep}}},{{\"body\":null}},\"x\"],\"body\":{{\"a\": 1}}}}");
+        let json =
+            format!("{{\"items\":[{{\"id\":\"a\",\"body\":{deep}}},{{\"body\":null}},\"x\"],\"body\":{{\"a\": 1}}}}");
         let called = Called::of(HeaderMap::new(), json.as_bytes()).unwrap();
         assert_eq!((&called.items()[0][BODY], &called.items()[0]["id"]), (&deep.into(), &"a".into()));
         assert_eq!((&called.items()[1][BODY], &called.items()[2]), (&Value::Null, &"x".into()));

@@ -1,9 +1,9 @@
 //! Reads forms and queries.
 
+use super::LARGEST_SCHEDULE;
 use super::fail::Fail;
 use super::frame::OfRole;
 use super::state::Page;
-use super::LARGEST_SCHEDULE;
 use crate::api::Room;
 use crate::duration;
 use axum::body::{Bytes, HttpBody};

@@ -48,7 +48,14 @@ fn search(asked: &str) -> Markup {
 
 /// Names of zones that a browser offers. Any other name can be typed.
 const ZONES: [&str; 8] = [
-    "UTC", "Europe/London", "Europe/Berlin", "America/New_York", "America/Los_Angeles", "Asia/Kolkata", "Asia/Tokyo", "Australia/Sydney",
+    "UTC",
+    "Europe/London",
+    "Europe/Berlin",
+    "America/New_York",
+    "America/Los_Angeles",
+    "Asia/Kolkata",
+    "Asia/Tokyo",
+    "Australia/Sydney",
 ];
 
 fn zones(visit: &Visit) -> Markup {

@@ -92,15 +92,22 @@ fn failures(failing: &[Value], endpoints: &[Value], behind: &[Value]) -> Markup 
             true => "its call is due since then, for longer than its own period",
             false => "no call has succeeded since then",
         };
-        rows.push(vec![link, html! { "endpoint" }, time(&row["since"]), html! { (detail) }]);
+        rows.push(vec![link, html! { span.kind { "endpoint" } }, time(&row["since"]), html! { (detail) }]);
     }
     for row in behind.iter().take(ROWS) {
         let detail = match (row["every"].as_i64(), row["last"].is_null()) {
             (_, true) => "it repeats, and has not succeeded yet".into(),
-            (Some(every), _) => format!("it repeats every {}, and its last success is older, or its last run failed", millis(every)),
+            (Some(every), _) => {
+                format!("it repeats every {}, and its last success is older, or its last run failed", millis(every))
+            }
             (None, _) => format!("it repeats at {}, and its last run failed", string(&row["cron"])),
         };
-        rows.push(vec![job(string(&row["job"])), html! { "repetition" }, time(&row["last"]), html! { (detail) }]);
+        rows.push(vec![
+            job(string(&row["job"])),
+            html! { span.kind { "repetition" } },
+            time(&row["last"]),
+            html! { (detail) },
+        ]);
     }
     html! {
         @if !rows.is_empty() { (table("What fails", &[text("What"), text("Job"), text("Since"), text("Why")], rows)) }

@@ -34,7 +34,8 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let asked = visit.query.get("bucket");
     let (bucket, step, buckets, _) = BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or(USUAL);
     // A link with an end shows the same numbers later.
-    let until = visit.query.get("until").map(|until| moment(&Value::from(until)).ok_or_else(Fail::not_found)).transpose()?;
+    let until =
+        visit.query.get("until").map(|until| moment(&Value::from(until)).ok_or_else(Fail::not_found)).transpose()?;
     let range = Range::until(until.unwrap_or_else(crate::clock::now).timestamp(), step, buckets);
     let from = DateTime::from_timestamp(range.from, 0).unwrap_or_default().to_rfc3339();
     let to = DateTime::from_timestamp(range.end(), 0).unwrap_or_default().to_rfc3339();

@@ -161,13 +161,16 @@ pub async fn replace(visit: Visit, Path(id): Path<String>, form: Form) -> View {
     let place = format!("/schedules/{}", encoded(&id));
     let found = visit.get(&format!("/v1{place}")).await?;
     let filled = Filled::of_form(&form);
-    let refusal = match visit.put(&format!("/v1{place}"), merged(&found.json, &filled), filled.version.as_deref()).await {
+    let refusal = match visit.put(&format!("/v1{place}"), merged(&found.json, &filled), filled.version.as_deref()).await
+    {
         Ok(_) => return Ok(see(&place)),
         Err(refusal) => refusal,
     };
     let filled = match refusal {
         Fail::Problem(412, _) => Filled {
-            other: Some("This schedule was changed meanwhile. Save again to replace that change with these fields.".into()),
+            other: Some(
+                "This schedule was changed meanwhile. Save again to replace that change with these fields.".into(),
+            ),
             version: found.header(header::ETAG).map(str::to_owned),
             ..filled
         },

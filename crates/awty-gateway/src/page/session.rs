@@ -99,7 +99,10 @@ mod tests {
     fn the_cookie_is_out_of_reach_for_scripts_and_other_sites() {
         let secure = of_token("awty_x", 60, true).unwrap();
         assert_eq!(secure, "__Host-awty=awty_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict; Secure");
-        assert_eq!(of_token("awty_x", 60, false).unwrap(), "awty=awty_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict");
+        assert_eq!(
+            of_token("awty_x", 60, false).unwrap(),
+            "awty=awty_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict"
+        );
         assert!(of_token("a\r\nSet-Cookie: b", 60, false).is_none());
     }
 

@@ -154,7 +154,8 @@ impl Visit {
         let bytes = bytes.map_err(|_| Fail::Refused(500, "The answer of the API is too large.".into()))?;
         self.spent(begun);
         let called = Called::of(parts.headers, &bytes);
-        let called = called.map_err(|error| Fail::Refused(500, format!("The answer of the API is not JSON: {error}.")))?;
+        let called =
+            called.map_err(|error| Fail::Refused(500, format!("The answer of the API is not JSON: {error}.")))?;
         if parts.status.is_client_error() || parts.status.is_server_error() {
             return Err(Fail::Problem(parts.status.as_u16(), called.json));
         }

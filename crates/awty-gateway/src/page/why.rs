@@ -116,7 +116,11 @@ fn links(database: &Value, gateway: &[String], clock: bool, next: &Value) -> Mar
         ),
         link("The clock is right", clock, time(&database["now"])),
         link("This gateway claims calls", gateway.is_empty(), none()),
-        link("A check is pending", !next.is_null(), html! { @if next.is_null() { "nothing is due" } @else { "the next is due at " (time(next)) } }),
+        link(
+            "A check is pending",
+            !next.is_null(),
+            html! { @if next.is_null() { "nothing is due" } @else { "the next is due at " (time(next)) } },
+        ),
     ];
     table("From the server to a run", &[text("Link"), text("Holds"), text("Detail")], rows)
 }

@@ -56,7 +56,8 @@ pub async fn choose(form: Form) -> View {
         Fail::Refused(422, format!("“{chosen}” is no time zone. Write a name such as Europe/Berlin or UTC."))
     })?;
     let mut response = form.back("/");
-    let text = format!("{NAME}={}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Strict", zone.iana_name().unwrap_or("UTC"));
+    let text =
+        format!("{NAME}={}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Strict", zone.iana_name().unwrap_or("UTC"));
     if let Ok(value) = header::HeaderValue::from_str(&text) {
         response.headers_mut().insert(header::SET_COOKIE, value);
     }

@@ -61,7 +61,8 @@ fn the_second_of_two_people_learns_that_the_schedule_has_changed() {
     let edit = format!("{place}/edit");
     let seen = version(&browser, &place);
     let fields = |every: &'static str, version: &str| {
-        [("uri", URI), ("every", every), ("method", "POST"), ("version", version)].map(|(name, value)| (name, value.to_owned()))
+        [("uri", URI), ("every", every), ("method", "POST"), ("version", version)]
+            .map(|(name, value)| (name, value.to_owned()))
     };
     let post = |fields: &[(&str, String)]| {
         browser.post(&edit, &fields.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>())

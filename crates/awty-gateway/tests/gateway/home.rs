@@ -19,7 +19,9 @@ fn a_send_that_fails_and_a_call_that_waits_are_in_the_headline() {
     // A blocked target delays its calls without a failure.
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 s', jitter => '0', paused => true)");
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 s', jitter => '0', paused => false)");
+    shop.app(
+        "SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 s', jitter => '0', paused => false)",
+    );
     until("the call that waits", || {
         let page = browser.get("/").text;
         let found = page.contains("http://127.0.0.1:1098/waits") && page.contains("for longer than its own period");
@@ -53,7 +55,8 @@ fn what_comes_has_the_open_hours_of_calendars() {
     shop.app("SELECT awty.register('mail'); SELECT awty.repeat('mail', every => '10 min', calendar => 'always')");
     let browser = Browser::of(&shop, &gateway, "app", "read");
     for view in ["/", "/slots", "/slots?ahead=1d"] {
-        let page = browser.shows(view, &["open: always", "<g class=\"band\"><rect x=\"0\" y=\"0.0\"", "The heaviest time begins at"]);
+        let page = browser
+            .shows(view, &["open: always", "<g class=\"band\"><rect x=\"0\" y=\"0.0\"", "The heaviest time begins at"]);
         assert!(!page.contains("unused"), "{view}");
     }
     browser.shows("/slots", &["The heaviest five minutes", "data-label=\"Open\"><div>always</div>"]);
@@ -67,7 +70,10 @@ fn too_many_checks_for_a_chart_are_named_and_not_counted() {
     shop.app("SELECT awty.schedule_many('e', array_agg(n::text), 'many', after => '10 min') FROM generate_series(1, 20001) AS n");
     let browser = Browser::of(&shop, &gateway, "app", "read");
     for view in ["/", "/slots"] {
-        browser.shows(view, &["More than 20\u{202f}000 checks are due in this time.", "awty.forecast('1 hour', '5 minutes');"]);
+        browser.shows(
+            view,
+            &["More than 20\u{202f}000 checks are due in this time.", "awty.forecast('1 hour', '5 minutes');"],
+        );
     }
     shop.app("SELECT awty.cancel('e', '1', 'many')");
     browser.shows("/slots", &["20\u{202f}000 checks are due."]);
@@ -103,7 +109,8 @@ fn a_link_to_the_numbers_of_an_endpoint_stays() {
     let link = page.split("href=\"").find(|part| part.contains("&amp;until=")).unwrap();
     let link = link.split('"').next().unwrap().replace("&amp;", "&");
     browser.shows(&link, &["Last calls", "Outcomes", "Not up to now."]);
-    let before = browser.shows(&format!("{place}?until=2020-01-01T10%3A00%3A00Z"), &["Not up to now.", "No call ended in this time."]);
+    let before = browser
+        .shows(&format!("{place}?until=2020-01-01T10%3A00%3A00Z"), &["Not up to now.", "No call ended in this time."]);
     assert!(!before.contains("<table"), "calls after the end are shown: {before}");
     assert_eq!(browser.get(&format!("{place}?until=then")).status, 404);
 }

@@ -13,7 +13,8 @@ fn text(page: &str) -> String {
 fn told(browser: &Browser, path: &str, sentence: &str, command: &str) {
     until(&format!("{sentence} / {command}"), || {
         let page = text(&browser.get(path).text);
-        let commands = page.split("<pre class=\"command\"><code>").skip(1).filter_map(|rest| rest.split("</code>").next());
+        let commands =
+            page.split("<pre class=\"command\"><code>").skip(1).filter_map(|rest| rest.split("</code>").next());
         let is_there = page.contains(sentence) && commands.into_iter().any(|known| known.contains(command));
         if is_there { Ok(()) } else { Err(page) }
     });
@@ -58,7 +59,12 @@ fn the_database_tells_why_it_does_not_run_checks() {
     shop.app("CREATE FUNCTION tidy() RETURNS void LANGUAGE sql AS ''");
     shop.app("SELECT awty.register('tidy', 'tidy'); SELECT awty.repeat('tidy', every => '1 s')");
     postgres("REVOKE CONNECT ON DATABASE postgres FROM PUBLIC; GRANT CONNECT ON DATABASE postgres TO gateway");
-    told(&browser, "/why", "role \"app\" has no CONNECT on this database", "GRANT CONNECT ON DATABASE postgres TO app;");
+    told(
+        &browser,
+        "/why",
+        "role \"app\" has no CONNECT on this database",
+        "GRANT CONNECT ON DATABASE postgres TO app;",
+    );
     postgres("GRANT CONNECT ON DATABASE postgres TO app");
     // awty is off.
     postgres("ALTER SYSTEM SET awty.enabled = off");
@@ -70,7 +76,12 @@ fn the_database_tells_why_it_does_not_run_checks() {
     // No worker claims the checks of a job.
     shop.app("SELECT awty.cancel('job', 'tidy'); SELECT awty_http.unschedule('http://127.0.0.1:1099/x')");
     shop.app("SELECT awty.register('mail'); SELECT awty.schedule('user', '1', 'mail', after => '0')");
-    told(&browser, "/why", "no external worker claims checks of job \"mail\"", "SELECT * FROM awty.claim(ARRAY['mail'], 'by hand');");
+    told(
+        &browser,
+        "/why",
+        "no external worker claims checks of job \"mail\"",
+        "SELECT * FROM awty.claim(ARRAY['mail'], 'by hand');",
+    );
     shop.app("SELECT awty.cancel('user', '1', 'mail')");
     // The clock of the database is behind.
     shop.cluster.set_clock(-3_600);
@@ -94,8 +105,14 @@ fn a_gateway_tells_why_it_does_not_claim() {
     told(&browser, "/why", "permission denied for schema awty", "GRANT USAGE ON SCHEMA awty, awty_http TO app;");
     tenant.batch_execute("GRANT USAGE ON SCHEMA awty TO app").unwrap();
     // No gateway claims, because the job belongs to no tenant of this gateway.
-    tenant.batch_execute("CREATE ROLE bob LOGIN; GRANT USAGE ON SCHEMA awty, awty_http TO bob; SELECT awty_http.add_tenant('bob')").unwrap();
-    tenant.batch_execute("SET ROLE bob; SELECT awty_http.send('http://127.0.0.1:1099/x'); RESET ROLE; GRANT bob TO app").unwrap();
+    tenant
+        .batch_execute(
+            "CREATE ROLE bob LOGIN; GRANT USAGE ON SCHEMA awty, awty_http TO bob; SELECT awty_http.add_tenant('bob')",
+        )
+        .unwrap();
+    tenant
+        .batch_execute("SET ROLE bob; SELECT awty_http.send('http://127.0.0.1:1099/x'); RESET ROLE; GRANT bob TO app")
+        .unwrap();
     told(&browser, "/why", "no external worker claims checks of job \"http.bob\"", "SELECT * FROM awty.claim(");
 }
 
@@ -106,7 +123,12 @@ fn the_library_is_not_loaded_or_the_database_is_away() {
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h')");
     shop.cluster.configure("shared_preload_libraries = ''");
     shop.cluster.restart();
-    told(&browser, "/why", "awty is not in shared_preload_libraries", "add it in postgresql.conf and restart the server");
+    told(
+        &browser,
+        "/why",
+        "awty is not in shared_preload_libraries",
+        "add it in postgresql.conf and restart the server",
+    );
     told(&browser, "/", "something is stopped", "add it in postgresql.conf and restart the server");
     shop.cluster.stop(Stop::Fast);
     told(&browser, "/why", "The database does not answer", "pg_isready -h HOST -d DATABASE");

@@ -125,12 +125,17 @@ pub fn a_view_is_found_and_set_up(room: &mut Room) {
     room.sign_in("app", "read");
     let uri = "http://127.0.0.1:1099/mine";
     room.chromium.send("form[role='search']", &[("q", uri)]);
-    assert!(room.chromium.text("location.search").ends_with(&format!("key={}", encoded("/mine"))), "the life of the URI");
+    assert!(
+        room.chromium.text("location.search").ends_with(&format!("key={}", encoded("/mine"))),
+        "the life of the URI"
+    );
     assert!(room.all().contains("The schedule of this URI"), "{}", room.all());
     room.chromium.send("form[action='/zone']", &[("zone", "Asia/Kolkata")]);
     assert!(room.all().contains(" IST"), "{}", room.all());
     room.chromium.send("form[action='/zone']", &[("zone", "UTC")]);
-    let reload = room.chromium.text("[...document.links].find(link => link.innerText.startsWith('Reload every')).getAttribute('href')");
+    let reload = room
+        .chromium
+        .text("[...document.links].find(link => link.innerText.startsWith('Reload every')).getAttribute('href')");
     assert!(reload.ends_with("&reload=10"), "{reload}");
     room.go(&reload);
     assert_eq!(room.chromium.text("document.querySelector('meta[http-equiv=refresh]').content"), "10");

@@ -45,10 +45,11 @@ fn fine(seconds: f64) -> String {
     format!("{:.1} ms", seconds * 1e3)
 }
 
-fn fill(client: &mut Client, from: i32, to: i32) {
+/// Makes schedules, and this many attempts of each.
+pub fn fill(client: &mut Client, from: i32, to: i32, attempts: i32) {
     client.execute(ENDPOINTS, &[&from, &to, &ORIGINS]).unwrap();
     client.execute(CHECKS, &[&from, &to, &ORIGINS]).unwrap();
-    client.execute(CALLS, &[&from, &to, &ORIGINS, &ATTEMPTS, &60]).unwrap();
+    client.execute(CALLS, &[&from, &to, &ORIGINS, &attempts, &60]).unwrap();
     analyze(client);
 }
 
@@ -60,14 +61,12 @@ fn analyze(client: &mut Client) {
     }
 }
 
-fn ask(address: &str, token: &str, path: &str) -> Result<f64, String> {
+/// `header` is a line that says who asks.
+pub fn ask(address: &str, header: &str, path: &str) -> Result<f64, String> {
     let began = Instant::now();
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
-    )
-    .map_err(|error| error.to_string())?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{header}\r\nConnection: close\r\n\r\n")
+        .map_err(|error| error.to_string())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(|error| error.to_string())?;
     let head = answer.lines().next().unwrap_or_default();
@@ -79,6 +78,7 @@ fn times(place: &mut Place) -> Result<[Vec<f64>; LISTS.len()], String> {
     let token = "SELECT awty_http.create_token('app', 'read', '1 day')::text";
     let mut client = place.app();
     let token: String = client.query_one(token, &[]).map_err(|error| format!("{error:?}"))?.get(0);
+    let token = format!("Authorization: Bearer {token}");
     let mut id = |n: u32| -> String {
         let sql = format!("SELECT awty_http_internal.id(number, 'https://h{n}.example.com/{n}') FROM awty_http.tenant");
         client.query_one(&sql, &[]).unwrap().get(0)
@@ -105,10 +105,10 @@ pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
     let mut client = place.cluster.superuser("postgres");
     client.batch_execute("ALTER ROLE gateway NOINHERIT").unwrap();
     let many = i32::try_from(options.schedules).unwrap() * FACTOR;
-    fill(&mut client, 1, FEW);
+    fill(&mut client, 1, FEW, ATTEMPTS);
     let few = times(&mut place)?;
     println!("{many} schedules and {ATTEMPTS} attempts of each are made");
-    fill(&mut client, FEW + 1, many);
+    fill(&mut client, FEW + 1, many, ATTEMPTS);
     client.execute("DELETE FROM awty_internal.attempt WHERE id = 8", &[]).unwrap();
     client.execute(CALLS, &[&8, &8, &ORIGINS, &OF_A_DAY, &1]).unwrap();
     analyze(&mut client);

@@ -1,7 +1,7 @@
 mod compare;
 mod field;
 mod late;
-mod lists;
+pub mod lists;
 mod rest;
 mod run;
 mod ways;

@@ -1,0 +1,155 @@
+//! Measures how long the first page of each view takes with very many rows, and, in twin runs, whether people who reload
+//! the page each second delay calls.
+
+use crate::calls::place::{Place, pass};
+use crate::calls::speed::lists::{ask, fill};
+use crate::calls::{Options, lateness};
+use crate::progress::say;
+use crate::results::{Outcome, Wanted};
+use crate::stats::{Pairs, median, percentile};
+use awty_testkit::{PATIENCE, poll};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+const VIEWS: [&str; 12] = [
+    "/",
+    "/why",
+    "/alerts",
+    "/rules",
+    "/jobs",
+    "/schedules",
+    "/slots",
+    "/history",
+    "/history?show=all",
+    "/targets",
+    "/tokens",
+    "/entity?name=user&key=7",
+];
+const REQUESTS: usize = 20;
+const MEDIAN_MS: Wanted = Wanted::AtMost(200.0);
+const WORST_MS: Wanted = Wanted::AtMost(1_000.0);
+/// Each schedule has this many attempts, and there are ten times as many checks as schedules.
+const ATTEMPTS: i32 = 100;
+
+const TARGETS: usize = 100;
+const CALLED: u32 = 3_000;
+const PEOPLE: usize = 10;
+/// Seconds before the measurement. Each schedule is called once in this time.
+const WARM: f64 = 12.0;
+const TWIN: Wanted = Wanted::AtMost(1.5);
+
+/// Starts the gateway. Returns its address, and the line with the cookie of each person.
+fn open(place: &mut Place) -> (String, Vec<String>) {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let token = "SELECT awty_http.create_token('app', 'admin', '1 day')::text";
+    let mut app = place.app();
+    let cookie = |_| format!("Cookie: awty={}", app.query_one(token, &[]).unwrap().get::<_, String>(0));
+    let cookies = (0..PEOPLE).map(cookie).collect::<Vec<_>>();
+    place.start_gateway_at(&address, &[]);
+    poll("the page", PATIENCE, || ask(&address, &cookies[0], "/why").map(drop)).unwrap();
+    (address, cookies)
+}
+
+/// Reads each view in turn, one view each second, until the end.
+fn reload(address: &str, cookie: &str, first: usize, end: &AtomicBool) -> Result<Vec<f64>, String> {
+    let mut times = Vec::new();
+    for view in VIEWS.iter().cycle().skip(first) {
+        if end.load(Ordering::Relaxed) {
+            break;
+        }
+        let began = Instant::now();
+        times.push(ask(address, cookie, view)?);
+        pass((1.0 - began.elapsed().as_secs_f64()).max(0.0));
+    }
+    Ok(times)
+}
+
+fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64>), String> {
+    let mut place = Place::open();
+    place.cluster.execute("postgres", &["ALTER ROLE gateway NOINHERIT"]);
+    let targets: Vec<String> = (0..TARGETS).map(|_| place.receiver.listen(false)).collect();
+    place.schedule(&targets, "/", options.schedules.min(CALLED), "10 s");
+    place.cluster.execute("postgres", &["ANALYZE", "CHECKPOINT"]);
+    let (address, cookies) = open(&mut place);
+    let people = if with_people { &cookies[..] } else { &[] };
+    let end = AtomicBool::new(false);
+    let (arrivals, pages) = std::thread::scope(|scope| {
+        let mut readers = Vec::new();
+        for (first, cookie) in people.iter().enumerate() {
+            readers.push(scope.spawn({
+                let (address, end) = (&address, &end);
+                move || reload(address, cookie, first, end)
+            }));
+        }
+        pass(WARM);
+        let from = place.receiver.count();
+        pass(f64::from(options.minutes) * 60.0);
+        let arrivals = place.receiver.since(from);
+        end.store(true, Ordering::Relaxed);
+        let pages: Result<Vec<_>, String> = readers.into_iter().map(|reader| reader.join().unwrap()).collect();
+        (arrivals, pages)
+    });
+    place.end_gateway();
+    Ok((lateness(&arrivals), arrivals.len(), pages?.concat()))
+}
+
+fn first_pages(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
+    let mut place = Place::open();
+    let mut postgres = place.cluster.superuser("postgres");
+    postgres.batch_execute("ALTER ROLE gateway NOINHERIT; GRANT CREATE ON SCHEMA public TO app").unwrap();
+    let schedules = i32::try_from(options.schedules).unwrap();
+    fill(&mut postgres, 1, schedules, ATTEMPTS);
+    let mut app = place.app();
+    let rule = "CREATE TABLE orders (id bigint PRIMARY KEY, status text NOT NULL DEFAULT 'NEW', due timestamptz NOT NULL);
+        SELECT awty.watch('orders', until => $$status <> 'NEW'$$, due => 'due', existing => 'all'); SELECT awty.register('mail')";
+    app.batch_execute(rule).unwrap();
+    let rows =
+        "INSERT INTO orders SELECT n, 'NEW', now() + n * interval '5 s' FROM generate_series(-100, $1::int) AS n";
+    app.execute(rows, &[&schedules]).unwrap();
+    let checks = "SELECT count(*) FROM (SELECT awty.schedule_many('user', array_agg(n::text), 'mail', after => interval '1 day' * (1 + n / 1000 % 30))
+        FROM generate_series(1, $1::int) AS n GROUP BY n / 1000) AS s";
+    app.execute(checks, &[&(schedules * 8)]).unwrap();
+    postgres.batch_execute("VACUUM ANALYZE").unwrap();
+    let size = "SELECT (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.attempt)";
+    let size = postgres.query_one(size, &[]).unwrap();
+    let size = format!("{} checks, {} attempts", size.get::<_, i64>(0), size.get::<_, i64>(1));
+    let (address, cookies) = open(&mut place);
+    for view in VIEWS {
+        let times: Result<Vec<f64>, String> =
+            (0..REQUESTS).map(|number| ask(&address, &cookies[number % PEOPLE], view)).collect();
+        let times: Vec<f64> = times?.into_iter().map(|seconds| seconds * 1e3).collect();
+        outcome.value([&format!("{view}, at the median"), ""], median(&times), "ms", MEDIAN_MS, size.clone());
+        outcome.value([&format!("{view}, at worst"), ""], percentile(&times, 100.0), "ms", WORST_MS, String::new());
+    }
+    place.end_gateway();
+    Ok(())
+}
+
+pub fn page(options: &Options) -> Result<Outcome, String> {
+    let mut outcome = Outcome::new("page");
+    let mut pairs = Pairs { ours: Vec::new(), theirs: Vec::new() };
+    for round in 1..=options.rounds {
+        let ((with, calls, pages), (without, ..)) = (run(options, true)?, run(options, false)?);
+        pairs.ours.push(with[1]);
+        pairs.theirs.push(without[1]);
+        outcome.note(format!(
+            "round {round}: p99 lateness {:.1} ms with people, {:.1} ms without, {calls} calls; {} pages, p50 {:.0} ms, at worst {:.0} ms",
+            with[1] * 1e3,
+            without[1] * 1e3,
+            pages.len(),
+            percentile(&pages, 50.0) * 1e3,
+            percentile(&pages, 100.0) * 1e3
+        ));
+        say(&outcome.notes[outcome.notes.len() - 1]);
+    }
+    outcome.what = Some(format!(
+        "{} schedules every 10 s over {TARGETS} targets that answer at once, measured for {} minutes after a warm-up; in every other run, \
+         {PEOPLE} people load a view of the page each second. Then each view, {REQUESTS} times, with very many rows.",
+        options.schedules.min(CALLED),
+        options.minutes
+    ));
+    outcome.ratio(["p99 lateness with people", "the twin"], &pairs, TWIN, String::new());
+    first_pages(options, &mut outcome)?;
+    Ok(outcome)
+}
