@@ -41,10 +41,16 @@ pub fn answers(
     account: &mut Account,
 ) -> Result<(), Conflict> {
     let mut locked = Vec::new();
+    let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        match table.lock(&row) {
-            Locked::Same => locked.push((row, answer)),
-            // The run itself has replaced or cancelled its check.
+        // The end of a check that no schedule repeats depends on nothing that a lock protects.
+        let limits = &job.options.limits;
+        let is_over = !job.repeats
+            && is_first(&row)
+            && matches!(policy::after(&row.check(), limits, answer, timing.finished_at), After::End(_));
+        match if is_over { table.lock_and_delete(&row) } else { table.lock(&row) } {
+            Locked::Same => locked.push((row, answer, is_over)),
+            // The run itself has replaced or cancelled its check, which counts as its answer.
             Locked::Own => {
                 let run = timing.of(&row);
                 account.ran(&run, Fate::End(Outcome::Done));
@@ -55,9 +61,9 @@ pub fn answers(
         }
         failpoint!("run.row_locked");
     }
-    let mut continuation = Continuation::of_rows(job, &locked.iter().map(|(row, _)| row).collect::<Vec<_>>());
+    let mut continuation = Continuation::of_rows(job, &locked.iter().map(|(row, ..)| row).collect::<Vec<_>>());
     let mut ended: Vec<(Row, Outcome)> = Vec::new();
-    for (row, answer) in locked {
+    for (row, answer, is_deleted) in locked {
         let run = timing.of(&row);
         let fate = continuation.after(row.id, &row.check(), answer, timing.finished_at);
         account.answered(job, &row, &run, fate);
@@ -66,13 +72,13 @@ pub fn answers(
             After::Again(slot) => {
                 future_job::put_again(row.id, &Rescheduled { slot, done: 1, attempt: 0, failure: None }, &run);
             }
-            After::End(outcome)
-                if suspected || row.check_count > 0 || row.attempt > 0 || continuation.is_noted(row.id) =>
-            {
+            After::End(outcome) if !is_first(&row) || continuation.is_noted(row.id) => {
                 history::end_run(row.id, job, &run, &End { outcome, done: 1, failure: None });
             }
             After::End(outcome) => {
-                table.delete(&row);
+                if !is_deleted {
+                    table.delete(&row);
+                }
                 ended.push((row, outcome));
             }
         }

@@ -32,6 +32,8 @@ pub struct Row {
     pub id: i64,
     tid: pg_sys::ItemPointerData,
     is_own: bool,
+    /// The command that read the row.
+    command: pg_sys::CommandId,
     pub slot: Time,
     pub check_count: i32,
     pub attempt: i32,
@@ -176,6 +178,7 @@ impl Table {
                 id,
                 tid: (*tuple).t_self,
                 is_own: pg_sys::TransactionIdIsCurrentTransactionId((*(*tuple).t_data).t_choice.t_heap.t_xmin),
+                command: pg_sys::GetCurrentCommandId(false),
                 slot: clock::clamped(slot as Timestamp),
                 check_count: check_count as i32,
                 attempt: attempt as i32,
@@ -276,15 +279,53 @@ impl Table {
     /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, the row is
     /// deleted by SQL.
     pub fn delete(&self, row: &Row) {
+        if !self.is_plain() {
+            return future_job::remove(&[row.id]);
+        }
         let mut tid = row.tid;
         // SAFETY: the relation is open; the row was read and locked in this transaction.
-        unsafe {
-            if (*self.relation).trigdesc.is_null() && (*self.relation).rd_rules.is_null() {
-                pg_sys::simple_table_tuple_delete(self.relation, &mut tid, pg_sys::GetActiveSnapshot());
-                return;
-            }
+        unsafe { pg_sys::simple_table_tuple_delete(self.relation, &mut tid, pg_sys::GetActiveSnapshot()) };
+    }
+
+    /// Locks the row without waiting, and deletes it. A row that nobody has touched is deleted by one call.
+    pub fn lock_and_delete(&self, row: &Row) -> Locked {
+        if self.is_plain() && !row.is_own && !self.gives_back && self.is_deleted_at_once(row) {
+            return Locked::Same;
         }
-        future_job::remove(&[row.id]);
+        let locked = self.lock(row);
+        if locked == Locked::Same {
+            self.delete(row);
+        }
+        locked
+    }
+
+    /// Returns `false`, and changes nothing, if a transaction has locked or changed the row. The caller then asks
+    /// [`Self::lock`] which transaction that is.
+    fn is_deleted_at_once(&self, row: &Row) -> bool {
+        let mut tid = row.tid;
+        let mut failure = pg_sys::TM_FailureData::default();
+        // SAFETY: the relation is open; the row was read in this transaction (see the file's invariant). The row is
+        // deleted as by the command that read it. A later command would raise an ERROR if the run itself has deleted
+        // the row. The first call lets the next command see the deletion.
+        unsafe {
+            pg_sys::GetCurrentCommandId(true);
+            let result = pg_sys::table_tuple_delete(
+                self.relation,
+                &mut tid,
+                row.command,
+                pg_sys::GetActiveSnapshot(),
+                std::ptr::null_mut(),
+                false,
+                &mut failure,
+                false,
+            );
+            result == pg_sys::TM_Result::TM_Ok
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation).trigdesc.is_null() && (*self.relation).rd_rules.is_null() }
     }
 }
 
