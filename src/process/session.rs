@@ -12,15 +12,18 @@ thread_local! {
 
 /// Does what DISCARD ALL does, except for settings, which the transaction has undone, and LISTEN, which awty refuses.
 pub fn clean() {
+    if !has_temporary_schema() {
+        // SAFETY: the call outside a transaction finds no portal, prepared statement or lock that belongs to one.
+        unsafe { drop_all() };
+        IS_CLEAN.set(true);
+        return;
+    }
     let done = transaction(|| {
         // SAFETY: each call does nothing if there is nothing to drop.
         unsafe {
-            pg_sys::PortalHashTableDeleteAll();
-            pg_sys::DropAllPreparedStatements();
-            pg_sys::LockReleaseAll(pg_sys::USER_LOCKMETHOD as pg_sys::LOCKMETHODID, true);
+            drop_all();
             pg_sys::ResetTempTableNamespace();
         }
-        unbound::reset_sequence_caches();
         Verdict::Commit(())
     });
     if let Err(Failure { sqlstate, message, .. }) = &done {
@@ -29,6 +32,27 @@ pub fn clean() {
         );
     }
     IS_CLEAN.set(done.is_ok());
+}
+
+/// Only temporary tables are dropped by a transaction.
+fn has_temporary_schema() -> bool {
+    let (mut schema, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+    // SAFETY: a getter.
+    unsafe { pg_sys::GetTempNamespaceState(&mut schema, &mut toast) };
+    schema != pg_sys::InvalidOid
+}
+
+/// # Safety
+///
+/// No portal is active.
+unsafe fn drop_all() {
+    // SAFETY: guaranteed by the caller. A portal that has survived its transaction holds no resources of it.
+    unsafe {
+        pg_sys::PortalHashTableDeleteAll();
+        pg_sys::DropAllPreparedStatements();
+        pg_sys::LockReleaseAll(pg_sys::USER_LOCKMETHOD as pg_sys::LOCKMETHODID, true);
+    }
+    unbound::reset_sequence_caches();
 }
 
 pub fn is_clean() -> bool {

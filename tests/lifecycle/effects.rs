@@ -54,10 +54,17 @@ fn a_notification_reaches_its_listeners() {
 
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
+    // The session is cleaned in a transaction only if it has a temporary schema.
+    nothing_is_left_of("CREATE TEMPORARY TABLE leftover (a integer);");
+    nothing_is_left_of("");
+}
+
+fn nothing_is_left_of(table: &str) {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     shop.run("CREATE SEQUENCE shop.s");
-    let messy = "BEGIN
-        CREATE TEMPORARY TABLE leftover (a integer);
+    let messy = format!(
+        "BEGIN
+        {table}
         PERFORM pg_advisory_lock(7);
         EXECUTE 'PREPARE leftover AS SELECT 1';
         EXECUTE 'DECLARE leftover CURSOR WITH HOLD FOR SELECT 1';
@@ -66,7 +73,8 @@ fn nothing_of_a_run_reaches_the_next() {
         SET CONSTRAINTS ALL DEFERRED;
         PERFORM set_config('shop.mine', 'left', false), set_config('TimeZone', 'Asia/Kolkata', false), nextval('shop.s');
         INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, pg_backend_pid());
-        RETURN NULL; END";
+        RETURN NULL; END"
+    );
     let tidy = "DECLARE found text := ''; BEGIN
         found := concat_ws(' ', to_regclass('leftover'),
             (SELECT 'lock' FROM pg_locks WHERE locktype = 'advisory'),
@@ -79,7 +87,7 @@ fn nothing_of_a_run_reaches_the_next() {
         INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, pg_backend_pid() || ' ' || found);
         RETURN NULL; END";
     shop.cluster.execute("postgres", &["ALTER ROLE shop SET TimeZone = 'Etc/UTC'"]);
-    shop.job("a_messy", messy, "");
+    shop.job("a_messy", &messy, "");
     shop.job("b_tidy", tidy, "");
     shop.run("SELECT awty.schedule('orders', n, n, after => '1 s') FROM unnest(ARRAY['a_messy', 'b_tidy']) AS n");
     shop.await_all_ended();
