@@ -2,7 +2,8 @@
 
 use crate::place::Place;
 
-const PER_NODE: i64 = 10_000;
+/// The runs of `tell` write on other nodes, in two phases.
+const PER_NODE: [(&str, i64); 3] = [("one", 10_000), ("set", 10_000), ("tell", 1_000)];
 
 const JOBS: &[&str] = &[
     "CREATE FUNCTION shop.one(j awty.future_job) RETURNS void LANGUAGE plpgsql AS $$ BEGIN END $$",
@@ -18,12 +19,12 @@ pub fn speed(_: &mut Place) -> String {
             place.shop().batch_execute(statement).unwrap();
         }
         let mut line = format!("   {nodes} nodes:");
-        for job in ["one", "set"] {
-            place.on_all_as_shop(&format!("SELECT awty.register('{job}', 'shop.{job}')"));
+        for (job, checks) in PER_NODE {
+            place.on_all_as_shop(&format!("SELECT awty.register('{job}', 'shop.{job}', replace => true)"));
             let at: String = place.value("SELECT (date_trunc('second', now()) + interval '8 s')::text");
             let schedule = format!(
-                "SELECT awty.schedule_many('{job}', ARRAY(SELECT n::text FROM generate_series(1, {PER_NODE}) AS n), '{job}',
-                     at => array_fill('{at}'::timestamptz, ARRAY[{PER_NODE}]))"
+                "SELECT awty.schedule_many('{job}', ARRAY(SELECT n::text FROM generate_series(1, {checks}) AS n), '{job}',
+                     at => array_fill('{at}'::timestamptz, ARRAY[{checks}]))"
             );
             for node in &place.nodes {
                 node.run_as("shop", &schedule);
@@ -35,8 +36,10 @@ pub fn speed(_: &mut Place) -> String {
             let seconds =
                 |node| -> f64 { awty_testkit::Cluster::value::<String>(node, "postgres", &span).parse().unwrap() };
             let seconds = place.nodes.iter().map(seconds).fold(0.0, f64::max);
-            line += &format!(" {:.0} ({job})", (PER_NODE * nodes as i64) as f64 / seconds);
+            line += &format!(" {:.0} ({job})", (checks * nodes as i64) as f64 / seconds);
         }
+        let (told, runs): (i64, i64) = (place.value("SELECT count(*) FROM shop.outbox"), 1_000 * nodes as i64);
+        assert_eq!(told, runs, "runs were lost or done twice");
         lines.push(line);
     }
     lines.join("\n")
