@@ -2,18 +2,18 @@ use super::schedules::ms;
 use super::{Request, Trouble};
 use serde_json::Value;
 
-const STATUS: &str = concat!(
+pub const STATUS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('name', s.database, 'enabled', s.enabled, 'held', s.database_held, 'why', s.why, 'fix', s.fix,
         'last_slot_run', s.last_slot_run, 'lag', ", ms!("s.lag"), ", 'oldest_overdue', s.oldest_overdue, 'pending', s.pending,
         'held_checks', s.held_checks, 'last_error', s.last_error, 'last_error_at', s.last_error_at, 'version', s.version,
         'library', s.library, 'now', pg_catalog.clock_timestamp(), 'slot', ", ms!("s.slot"), ")
     FROM awty.status AS s"
 );
-const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worker, 'in_flight', pg_catalog.count(*),
+pub const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worker, 'in_flight', pg_catalog.count(*),
         'last_claim_at', pg_catalog.max(l.leased_at))
     FROM awty.lease AS l JOIN awty_http.tenant AS t ON t.job = l.job WHERE l.expires_at > pg_catalog.clock_timestamp()
     GROUP BY l.worker ORDER BY l.worker LIMIT 100";
-const FINDINGS: &str =
+pub const FINDINGS: &str =
     "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail, 'fix', d.fix)
     FROM awty.doctor() AS d";
 

@@ -57,7 +57,8 @@ pub const NAMED: &str = concat!(
          WHERE c.entity_name = $1 LIMIT $2)) AS f
     ORDER BY f.entity_key, f.job LIMIT $2"
 );
-const IN_SLOT: &str = concat!(
+/// Reads the checks of each job by the index on job and slot.
+pub const IN_SLOT: &str = concat!(
     check!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
         SELECT c.* FROM awty.future_job AS c
@@ -78,7 +79,11 @@ macro_rules! ended {
             'http', EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job)) "
     };
 }
-const PROBLEMS: &str = concat!(
+/// The planner has no statistics of jobs, so it expects few rows of a job, and would read and sort all of them. Without
+/// sorts, it reads the newest rows in the order of the index.
+pub const BY_INDEX: &str = "SELECT pg_catalog.set_config('enable_sort', 'off', true)";
+/// Reads the problems of each job by the index on them.
+pub const PROBLEMS: &str = concat!(
     ended!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
         SELECT p.* FROM awty.future_job_history AS p
@@ -87,7 +92,7 @@ const PROBLEMS: &str = concat!(
         ORDER BY p.finished_at DESC, p.id DESC LIMIT $3) AS h
     ORDER BY h.finished_at DESC, h.id DESC LIMIT $3"
 );
-const HISTORY: &str = concat!(
+pub const HISTORY: &str = concat!(
     ended!(),
     "FROM awty.future_job_history AS h
     WHERE h.finished_at <= coalesce($1::text::timestamptz, 'infinity')
@@ -143,6 +148,7 @@ pub async fn ended(
     id: Option<i64>,
     limit: i64,
 ) -> Result<Vec<Value>, Trouble> {
+    request.maybe(BY_INDEX, &[]).await?;
     all(request, if problems { PROBLEMS } else { HISTORY }, &[&after, &id, &limit]).await
 }
 

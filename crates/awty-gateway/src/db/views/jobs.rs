@@ -5,7 +5,7 @@ use crate::db::schedules::ms;
 use crate::db::{Request, Trouble};
 use serde_json::Value;
 
-const JOBS: &str = concat!(
+pub const JOBS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', s.job, 'role', s.role, 'paused', s.paused, 'note', s.paused_note, 'pending', s.pending,
         'overdue', s.overdue, 'oldest', s.oldest_overdue, 'failing', s.failing, 'held', s.held, 'next', s.next_slot, 'runs', s.runs, 'done', s.done,
         'problems', s.failed + s.timed_out + s.other, 'retries', s.retries, 'longest', ", ms!("s.max_run_time"), ",
@@ -13,7 +13,7 @@ const JOBS: &str = concat!(
         'success', s.last_success_at, 'since', s.stats_since, 'mine', s.role IS NOT NULL)
     FROM awty.job_status AS s ORDER BY s.role IS NULL, s.job LIMIT $1"
 );
-const RULES: &str = concat!(
+pub const RULES: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'table', r.relation::text, 'name', r.entity_name, 'since', r.since, 'due', r.due, 'until', r.until,
         'within', ", ms!("r.within"), ", 'calendar', r.calendar, 'met', s.met, 'late', s.late, 'pending', s.pending, 'counted', s.stats_since,
         'calls', concat_ws('.', r.call_schema, r.call_name), 'notify', r.notify, 'paused', s.paused)
