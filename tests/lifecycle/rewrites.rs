@@ -113,7 +113,7 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
     shop.cluster.execute(
         "postgres",
         &[
-            &format!("COPY (SELECT) TO PROGRAM 'mkdir -m 700 {}'", elsewhere.display()),
+            &format!("COPY (SELECT) TO PROGRAM 'cat >/dev/null; mkdir -m 700 {}'", elsewhere.display()),
             &format!("CREATE TABLESPACE elsewhere LOCATION '{}'", elsewhere.display()),
         ],
     );
