@@ -253,19 +253,22 @@ COMMENT ON VIEW awty_internal.unconnected IS 'Why no worker can connect as the r
 
 CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
-    format('%s of rule "%s" fails: %s: %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule, u.sqlstate, u.message) AS why,
-    -- The next attempt tells the alert, once the function is mended.
-    format('SELECT awty.check_now(%L, %L, %L); -- once the function is mended', u.entity_name, u.entity_key, r.rule) AS fix
+    format('%s of rule "%s" %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule,
+        coalesce(format('fails: %s: %s', u.sqlstate, u.message), 'has failed max_attempts times')) AS why,
+    -- The next attempt tells the alert and ends the reason, if the function has been mended. After the last attempt, the end of a hold makes
+    -- a new check.
+    format(CASE WHEN u.sqlstate IS NULL THEN 'SELECT awty.hold(%1$L, %2$L, %3$L), awty.release(%1$L, %2$L, %3$L); -- once the function is mended'
+        ELSE 'SELECT awty.check_now(%1$L, %2$L, %3$L); -- once the function is mended' END, u.entity_name, u.entity_key, r.rule) AS fix
 FROM awty.rule AS r
 CROSS JOIN LATERAL (
     SELECT a.raised_at, a.entity_name, a.entity_key, f.next_check_at, s.sqlstate, s.message
     FROM awty.alert AS a
-    JOIN awty.future_job AS f ON f.entity_name = a.entity_name
+    LEFT JOIN awty.future_job AS f ON f.entity_name = a.entity_name
         AND f.entity_key = a.entity_key AND f.job = a.rule
-    JOIN awty_internal.check_stat AS s ON s.check_id = f.id
+    LEFT JOIN awty_internal.check_stat AS s ON s.check_id = f.id
     WHERE a.rule = r.rule AND a.cleared_at IS NULL AND a.level > 0
       AND (a.told_at >= coalesce(a.escalated_at, a.raised_at)) IS NOT TRUE
-      AND s.failed_at IS NOT NULL
+      AND (s.failed_at IS NOT NULL OR f.id IS NULL AND a.held_by IS NULL)
     ORDER BY a.raised_at LIMIT 1
 ) AS u
 WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);

@@ -47,7 +47,7 @@ fn create(args: &Args) -> Result<()> {
     let users = calendar::waiting_for(name, || Users::of(name));
     calendar::update(&definition, caller, now);
     users.follow(now);
-    watch::follow_calendar(name, now);
+    calendar::waiting_for(name, || watch::follow_calendar(name, now));
     Ok(())
 }
 

@@ -5,21 +5,18 @@ pub mod statements;
 
 use self::statements::calendar::{self, Stored};
 use crate::error::{CalendarError, Result};
+use crate::pg::subtransaction::unless_locked;
 use crate::pg::text::Text;
 use crate::pg::zone::{self, Local};
 use crate::pg::{catalog, changes};
 use awty_core::calendar::{Calendar, Hours, hash};
-use awty_core::{Time, later, nearest};
-use chrono::TimeDelta;
+use awty_core::{Time, nearest};
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 const MAX_LISTED: i64 = 1000;
-/// The stored hash of a zone's data is renewed after this time, even if the data have not changed. Renewals are rare
-/// because each one makes all sessions read the calendars again.
-const RENEWED_AFTER: TimeDelta = TimeDelta::days(366);
 
 pub struct Known {
     role: pg_sys::Oid,
@@ -102,19 +99,18 @@ fn read(stored: Stored) -> Option<Known> {
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// Returns the calendars whose zone has new data. An unknown zone keeps its hash, because the zone may come back.
-pub fn with_new_zone_data(now: Time) -> Vec<Text> {
-    let mut changed = Vec::new();
-    for stored in calendar::hashed() {
+/// Renews the hashes of the calendars' zones once after each start of the server, and calls `follow` for each calendar
+/// whose zone has new data. If a role keeps rows locked that `follow` needs, the calendar is left for the next call.
+///
+/// A calendar whose zone PostgreSQL does not know keeps its hash, because the zone may come back.
+pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {
+    for stored in calendar::hashed(now) {
         let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };
         let differs = stored.at.is_none_or(|at| stored.hash != Some(hash(&zone, at)));
-        let is_old = stored.at.is_none_or(|at| later(at, RENEWED_AFTER) < now);
-        if !differs && !is_old {
-            continue;
-        }
-        if calendar::set_hash(&stored.name, hash(&zone, now), now) && differs {
-            changed.push(stored.name);
-        }
+        unless_locked(|| {
+            if calendar::set_hash(&stored.name, hash(&zone, now), now) && differs {
+                follow(&stored.name);
+            }
+        });
     }
-    changed
 }

@@ -205,6 +205,7 @@ fn look_after(database: pg_sys::Oid) {
     for one in [rules::repair, sweep::schedule_due, rules::delete_alerts] {
         task(database, one);
     }
+    task(database, |now| calendar::follow_zone_data(now, |calendar| follow_calendar(calendar, now)));
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
         problems.tell(&job);
     }
@@ -215,15 +216,12 @@ fn look_after(database: pg_sys::Oid) {
     problem_log::tell_summaries();
 }
 
-/// After a server start, PostgreSQL may have new zone data.
+/// Computes pending occurrences again after a server start, because PostgreSQL may have new zone data.
 fn compute_again(database: pg_sys::Oid) {
     let mut after = Some(i64::MIN);
     while let Some(last) = after {
         after = task(database, |now| upkeep::compute_again(last, now)).flatten();
     }
-    task(database, |now| {
-        calendar::with_new_zone_data(now).iter().for_each(|calendar| follow_calendar(calendar, now));
-    });
 }
 
 /// The job was unregistered while the checks were being committed, or its role was dropped.

@@ -58,8 +58,8 @@ statement! {
 // A client that is releasing a hold has locked the hold. SKIP LOCKED skips this hold. If this transaction has locked a
 // hold first, the client waits for the transaction, and then looks for the hold again.
 statement! {
-    /// Copies a hold from an ended check to the next check of the same repetition. The run that scheduled the next
-    /// check could not see the hold.
+    /// Copies holds of ended occurrences to the pending occurrences of the same repetitions. This is needed if the run
+    /// that scheduled an occurrence could not see the hold, or saw an earlier one. The statement does not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.held_until, h.repetition_id
@@ -67,7 +67,9 @@ statement! {
       JOIN awty_internal.repetition AS r ON r.id = h.repetition_id
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
       WHERE h.repetition_id IS NOT NULL AND f.id <> h.check_id LIMIT $1 FOR KEY SHARE OF h SKIP LOCKED
-      ON CONFLICT (check_id) DO NOTHING"
+      ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, held_at = excluded.held_at, note = excluded.note,
+          held_until = excluded.held_until
+      WHERE hold.held_at < excluded.held_at"
 }
 
 statement! {

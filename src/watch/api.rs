@@ -3,7 +3,7 @@
 use super::statements::rule::{self, Definition, Rule, Walk};
 use super::statements::watched::{Functions, Source};
 use super::statements::{alert, rule_check, rule_objects, stop};
-use super::{BACKFILL, FUNCTION, SWEEP, condition, end_rule, functions};
+use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, condition, end_rule, functions};
 use crate::calendar;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB};
@@ -167,6 +167,7 @@ fn own_table(args: &Args) -> Result<Described> {
             _ if table.is_system => "one of PostgreSQL's own",
             _ if OWN_SCHEMAS.contains(&table.schema.as_str()) => "one of awty's own",
             _ if table.is_temporary => "temporary",
+            _ if [BACKFILL, CLEARED, SWEEP].contains(&table.name.as_str()) => "named like a check of awty's own",
             Kind::Other(pg_sys::RELKIND_VIEW) => "a view",
             Kind::Other(pg_sys::RELKIND_MATVIEW) => "a materialized view",
             Kind::Other(pg_sys::RELKIND_FOREIGN_TABLE) => "a foreign table",

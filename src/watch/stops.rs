@@ -7,7 +7,7 @@ use super::Watched;
 use super::statements::rule_check;
 use super::statements::stop::{self, Known, Stored};
 use super::statements::watched::{State, WatchedRow};
-use crate::error::{Result, WatchError};
+use crate::error::{Error, Result, WatchError};
 use crate::pg::clock;
 use crate::pg::text::Text;
 use awty_core::Time;
@@ -19,7 +19,13 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether the run failed only because a client stopped or continued a row meanwhile.
+/// Returns the error of a run whose rows or alerts another transaction has changed or locked meanwhile.
+pub fn overtaken(watched: &Watched) -> Error {
+    OVERTAKEN.set(true);
+    WatchError::Changed { rule: watched.rule.name.to_string() }.into()
+}
+
+/// Whether the error of a run is that of [`overtaken`]. The run is then undone as if it had never started.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }
@@ -134,8 +140,7 @@ impl Clocks {
     /// them.
     pub fn store_of_run(&self, watched: &Watched, keys: &[Text]) -> Result<()> {
         if !self.overtaken(watched, keys).is_empty() {
-            OVERTAKEN.set(true);
-            return Err(WatchError::Changed { rule: watched.rule.name.to_string() }.into());
+            return Err(overtaken(watched));
         }
         self.store(watched);
         Ok(())

@@ -13,6 +13,7 @@ use super::Watched;
 use super::statements::raised::{self, Raised};
 use super::statements::rule::Rule;
 use super::statements::rule_check::RuleCheck;
+use super::statements::stop;
 use crate::pg::subtransaction::kept_whole;
 use crate::pg::text::Text;
 use crate::shmem::wakeup;
@@ -68,9 +69,17 @@ impl Untold {
     pub fn raise(&self, now: Time) -> bool {
         let Self { alert: id, ref key, from, level, since, due_at, .. } = *self;
         let raised = Raised { id, key, from, level, since, due_at };
-        let is_raised = level > from && kept_whole(|| raised::raise_untold(&self.rule, &raised, now)).is_ok();
+        let is_raised =
+            level > from && !self.is_stopped() && kept_whole(|| raised::raise_untold(&self.rule, &raised, now)).is_ok();
         wakeup::count_rows(self.rule.name.as_bytes(), 0, u64::from(is_raised && from == 0));
         is_raised
+    }
+
+    /// Whether a client has stopped the row meanwhile. The begin of a stop does not change the check.
+    fn is_stopped(&self) -> bool {
+        let read = || stop::read(&self.rule.name, std::slice::from_ref(&self.key));
+        let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());
+        self.rule.terms.stopped.is_some() && read().iter().any(is_stopped)
     }
 
     /// Returns what happens to the check of a failed run. A retry never delays the next level. After the last retry,

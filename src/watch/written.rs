@@ -18,7 +18,7 @@ use crate::shmem::wakeup;
 use crate::store::{history, hold};
 use awty_core::watch::{self, Alert, RowState, Stops, Verdict};
 use awty_core::{Outcome, Time};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const PIECE: i64 = 10_000;
 
@@ -60,20 +60,26 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
         ([key], [slot]) => rule_check::add_one(&watched.rule, key, *slot, by),
         _ => unless_duplicate(|| rule_check::add(&watched.rule, &keys, &slots, by)).is_some(),
     };
+    let known: HashSet<Text> = match is_new {
+        true => HashSet::new(),
+        false => rule_check::pending(&watched.rule, &keys).into_iter().map(|check| check.key).collect(),
+    };
     if !is_new {
         hold::unsilence(&rule_check::lock(&watched.rule, &keys));
         rule_check::put(&watched.rule, &keys, &slots, by);
     }
-    stop(watched, &stopped, if is_new { Seeing::Inserted } else { Seeing::Known(stops::transaction_start()) }, by);
+    stop(watched, &stopped, &known, by);
     note(watched, &slots);
     Ok(())
 }
 
-fn stop(watched: &Watched, rows: &[WatchedRow], seeing: Seeing, by: ScheduledBy) {
+/// Stores the stops of stopped rows that were inserted. The rows in `known` already had a check.
+fn stop(watched: &Watched, rows: &[WatchedRow], known: &HashSet<Text>, by: ScheduledBy) {
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
     let mut clocks = Clocks::read(watched, &keys);
     for row in rows {
-        let seeing = if clocks.has(&row.key) { Seeing::Known(stops::transaction_start()) } else { seeing };
+        let is_known = known.contains(&row.key) || clocks.has(&row.key);
+        let seeing = if is_known { Seeing::Known(stops::transaction_start()) } else { Seeing::Inserted };
         clocks.see(watched, &row.key, Some(row), by.at, seeing);
     }
     clocks.store(watched);

@@ -101,8 +101,10 @@ pub struct Hashed {
 row!(Hashed { name, zone, hash, at });
 
 statement! {
-    pub fn hashed() -> Vec<Hashed> = query,
-    c"SELECT calendar, zone, zone_hash, hashed_at FROM awty.calendar ORDER BY calendar"
+    /// Returns the calendars whose hash was not renewed since the start of the server.
+    pub fn hashed(now: Time) -> Vec<Hashed> = query,
+    c"SELECT calendar, zone, zone_hash, hashed_at FROM awty.calendar
+      WHERE (hashed_at BETWEEN pg_catalog.pg_postmaster_start_time() AND $1) IS NOT TRUE ORDER BY calendar"
 }
 
 statement! {

@@ -101,11 +101,12 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-pub fn escalate(raised: &[Raised], now: Time) {
-    let mut higher = raised.iter().filter(|raised| raised.id.is_some()).peekable();
-    if higher.peek().is_some() {
-        set_levels(higher, now, 1);
-    }
+/// Raises open alerts to a higher level, and counts one more report of each. Returns `false` if another transaction has
+/// locked or cleared one of them.
+pub fn escalate(raised: &[Raised], now: Time) -> bool {
+    let higher: Vec<&Raised> = raised.iter().filter(|raised| raised.id.is_some()).collect();
+    let count = higher.len() as u64;
+    count == 0 || set_levels(higher.into_iter(), now, 1) == count
 }
 
 /// Held alerts are not reported.
@@ -140,9 +141,9 @@ fn new_alerts(rule: &Rule, raised: &[&Raised], now: Time, told: i64) -> [Arg; 9]
     ]
 }
 
-fn set_levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time, told: i64) {
+fn set_levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time, told: i64) -> u64 {
     let [ids, levels, now] = levels(raised, now);
-    update_level().execute(&[ids, levels, now, arg(told)]);
+    update_level().execute(&[ids, levels, now, arg(told)])
 }
 
 fn levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time) -> [Arg; 3] {

@@ -174,7 +174,12 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    create("DELETE", "DELETE", &format!("FOR EACH ROW WHEN ({} IS NOT TRUE)", until.over("OLD")), &argument);
+    // A row that meets the rule has neither a check nor an alert, but it may have stops.
+    let deleted = match stopped {
+        Some(_) => String::new(),
+        None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),
+    };
+    create("DELETE", "DELETE", &format!("FOR EACH ROW {deleted}"), &argument);
     create("TRUNCATE", "TRUNCATE", "FOR EACH STATEMENT", &argument);
     if let Some(stopped) = stopped {
         let (old, new) = (stopped.over("OLD"), stopped.over("NEW"));
