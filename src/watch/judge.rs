@@ -112,10 +112,9 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
         // The run locks the checks now. So a client that stops one of the rows waits until the run has ended.
         rule_check::lock_free(rule, &keys);
     }
-    if !raised::escalate(&raised, now) {
+    if !raised::escalate(&raised, now) || !raised::escalate_untold(&silent, now) {
         return Err(stops::overtaken(watched));
     }
-    raised::escalate_untold(&silent, now);
     if !over.is_empty() {
         alert::end_holds(&over, now);
     }

@@ -338,7 +338,8 @@ BEGIN
     WHERE is_settled AND (due_at <> due[1] OR level > 0 AND due[1] > now() AND stopped IS NULL);
     RETURN QUERY SELECT 'P2', left(concat_ws(' ', 'an early level:', e.*), 900) FROM unnest(expected) AS e
     WHERE is_settled AND (level = 1 OR level > 1 AND stops = '{}' AND stopped IS NULL) AND coalesce(escalated_at, raised_at) > greatest(promised_at, replaced_at, (
-            SELECT max(l.written) FROM camp.ticket_log AS l WHERE l.id = e.id AND l.since IS DISTINCT FROM e.since))
+            SELECT min(l.written) FROM camp.ticket_log AS l WHERE l.id = e.id AND n > coalesce((
+                SELECT max(n) FROM camp.ticket_log AS o WHERE o.id = e.id AND o.since IS DISTINCT FROM e.since), 0)))
         AND NOT coalesce(escalated_at, raised_at) >= due[level];
 
     -- P12: each row that awaits something has a check at that time, or at the next opening.

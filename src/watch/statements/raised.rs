@@ -109,11 +109,9 @@ pub fn escalate(raised: &[Raised], now: Time) -> bool {
     count == 0 || set_levels(higher.into_iter(), now, 1) == count
 }
 
-/// Held alerts are not reported.
-pub fn escalate_untold(raised: &[Raised], now: Time) {
-    if !raised.is_empty() {
-        set_levels(raised.iter(), now, 0);
-    }
+/// Raises the levels of open alerts that are held. Held alerts are not reported. Returns `false` as [`escalate`] does.
+pub fn escalate_untold(raised: &[Raised], now: Time) -> bool {
+    raised.is_empty() || set_levels(raised.iter(), now, 0) == raised.len() as u64
 }
 
 pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) {

@@ -186,6 +186,17 @@ fn no_table_of_awtys_is_watched() {
     }
 }
 
+/// The checks of such a table would look like awty's own checks of the rule.
+#[test]
+fn no_table_is_named_like_a_check_of_awtys() {
+    let shop = Shop::open();
+    for name in ["awty.sweep", "awty.backfill", "awty.cleared"] {
+        shop.run(&format!("CREATE TABLE shop.\"{name}\" (id bigint PRIMARY KEY)"));
+        let watch = format!("SELECT awty.watch('shop.\"{name}\"', rule => 'r', until => 'true', within => '1 h')");
+        refused(&shop, &watch, ["42809", "it is named like a check of awty's own", "Watch an ordinary"]);
+    }
+}
+
 #[test]
 fn a_hint_about_a_type_works_when_pasted() {
     let shop = Shop::open();

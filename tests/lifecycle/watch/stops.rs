@@ -283,3 +283,54 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     shop.run("SELECT awty.unwatch('orders')");
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 0);
 }
+
+/// A deleted row keeps no stops, also if it met the rule. So a row with the same key that is inserted later is a new row.
+#[test]
+fn a_deleted_row_keeps_no_stops() {
+    let shop = shop();
+    shop.run(MINUTES);
+    watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}"));
+    shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '1 hour', 'WAITING')");
+    shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
+    assert_eq!(stops(&shop, 1), "0-60");
+    shop.run("DELETE FROM shop.orders");
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.stop"), 0);
+    shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '2 hours', 'WAITING')");
+    assert_eq!(stops(&shop, 1), "since 0");
+}
+
+/// The begin of a stop does not change the check, so the failed run must look for the stop.
+#[test]
+fn a_failing_call_raises_no_stopped_row() {
+    let shop = shop();
+    shop.run(&format!(
+        "CREATE FUNCTION shop.slow(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {GATE} RAISE 'no line'; END $$"
+    ));
+    watch(&shop, &format!("since => 'placed_at', within => '3 hours', call => 'shop.slow', {STOPPED}"));
+    let gate = shop.close_gate();
+    shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '4 hours')");
+    shop.await_at_gate();
+    shop.run("UPDATE shop.orders SET status = 'WAITING'");
+    drop(gate);
+    shop.await_true("the next run", "SELECT check_count > 0 FROM awty.future_job");
+    assert_eq!(state(&shop), "late -; pending 1");
+}
+
+/// While a row is stopped, a replaced calendar clears no alert. The end of the stop does.
+#[test]
+fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
+    let shop = shop();
+    shop.run("SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC')");
+    watch(&shop, &format!("since => 'placed_at', within => '3 hours', calendar => 'always', {STOPPED}"));
+    shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '4 hours')");
+    await_state(&shop, "late 1:1; pending -");
+    shop.run("UPDATE shop.orders SET status = 'WAITING'");
+    shop.run(
+        "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC', replace => true,
+             closed => ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + d FROM generate_series(-2, 1) AS d))",
+    );
+    await_walked(&shop);
+    assert_eq!(state(&shop), "late 1:1; pending -");
+    shop.run("UPDATE shop.orders SET status = 'UNSHIPPED'");
+    assert_eq!(state(&shop), "late -; pending 1");
+}

@@ -87,3 +87,28 @@ fn a_hold_silences_reminders_and_repetitions() {
     let counts = "SELECT array_agg(level ORDER BY at) = '{1,1,1}' FROM shop.told";
     assert!(journey.query_one(counts, &[]).unwrap().get::<_, bool>(0), "{}", told(&mut journey));
 }
+
+/// A run that cannot write its alert, because another transaction has locked it, is undone with its telling.
+#[test]
+fn no_telling_is_committed_without_its_alert() {
+    let shop = shop("within => '1 hour', escalate => '{2 hours}'");
+    shop.run(
+        "CREATE SEQUENCE shop.calls;
+         CREATE FUNCTION shop.count(a awty.alert) RETURNS void LANGUAGE sql AS
+             $$ SELECT nextval('shop.calls'); INSERT INTO shop.told VALUES (a.entity_key, a.level, a.told) $$;
+         INSERT INTO shop.orders VALUES (1, now() - interval '90 min')",
+    );
+    shop.await_true("level 1", "SELECT count(*) = 1 FROM awty.late");
+    let mut client = shop.cluster.superuser("postgres");
+    let mut locks = client.transaction().unwrap();
+    locks.batch_execute("SELECT FROM awty.alert FOR UPDATE").unwrap();
+    shop.run(
+        "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, call => 'shop.count',
+             within => '1 hour', escalate => '{80 min}', replace => true)",
+    );
+    shop.await_true("a run at level 2", "SELECT is_called FROM shop.calls");
+    locks.commit().unwrap();
+    shop.await_true("level 2", "SELECT count(*) = 1 FROM awty.late WHERE level = 2");
+    let counted = "SELECT told = 2 AND told = (SELECT count(*) FROM shop.told) FROM awty.alert";
+    assert!(shop.cluster.value::<bool>("postgres", counted));
+}

@@ -366,3 +366,16 @@ proptest! {
         prop_assert_eq!(open as usize, lengths.len());
     }
 }
+
+/// A due time at the closing counts there, because a length of open time may also end at the closing.
+#[test]
+fn a_closing_is_a_due_time() {
+    let own = open("mon-fri 09:00-17:00", None, &[h(1)]);
+    let closing = at("2026-11-23T17:00:00Z");
+    assert_eq!(own.due(closing), closing);
+    assert_eq!(open("mon-fri 09:00-17:00", Some(h(8)), &[]).due(at("2026-11-23T09:00:00Z")), closing);
+    let opening = at("2026-11-24T09:00:00Z");
+    assert_eq!(own.due(closing + TimeDelta::microseconds(1)), opening);
+    assert_eq!(own.due(opening), opening);
+    assert_eq!(own.time(2, closing), Some(opening + TimeDelta::hours(1)));
+}
