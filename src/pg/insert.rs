@@ -63,6 +63,8 @@ unsafe fn insert_into<const N: usize>(
         }
         unbound::exec_cleanup_tuple_routing(state, routing);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
+        // Tuple routing makes a slot for a partition with another order of columns.
+        pg_sys::ExecResetTupleTable((*estate).es_tupleTable, false);
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::FreeExecutorState(estate);
         // Later statements of this transaction see the rows.
@@ -206,7 +208,6 @@ unsafe fn are_columns(relation: pg_sys::Relation, columns: &[Column]) -> bool {
                     && column.atttypid == *kind
                     && column.atttypmod == -1
                     && !column.atthasdef
-                    && !column.attisdropped
             })
     }
 }

@@ -4,6 +4,7 @@
 
 mod activity;
 mod additions;
+mod additions_to_history;
 mod bad_jobs;
 mod clients;
 mod clock;
