@@ -94,5 +94,6 @@ pub fn workers(place: &mut Place) -> String {
         }
     }
     place.await_all_ended();
+    place.on_all_as_shop("SELECT awty.unregister('mail')");
     format!("one external worker claimed from all nodes in one query and answered {claimed} leases on their nodes")
 }
