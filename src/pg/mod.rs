@@ -3,7 +3,6 @@
 //! Invariant: this module does not know jobs, checks or rules.
 
 pub mod array;
-pub mod by_oid;
 pub mod caller;
 pub mod catalog;
 pub mod catch;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every name in the text is quoted and qualified, and no value is part of the text.
 
-use crate::pg::by_oid::Plan;
+use super::by_oid::Plan;
 use crate::pg::owner::set_local;
 use crate::pg::reraise::{carried, reported};
 use crate::pg::trigger::Firing;

@@ -1,4 +1,5 @@
 pub mod alert;
+mod by_oid;
 pub mod cleared_alert;
 mod dynamic_sql;
 pub mod raised;

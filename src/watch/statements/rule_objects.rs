@@ -3,11 +3,11 @@
 //! Invariant: the functions belong to the table's owner. Their arguments are columns and not rows, so that the table
 //! can be altered. The triggers are created with awty's rights, because only awty may use its trigger function.
 
+use super::by_oid;
 use super::dynamic_sql::{call, command, query};
 use super::rule;
 use super::rule_function::{self, StoredFunction};
 use super::watched::{NEW_ROWS, RowFunction, Source};
-use crate::pg::by_oid;
 use crate::pg::column::Column;
 use crate::pg::expression::Expression;
 use crate::pg::owner::{as_owner, set_local};

@@ -3,14 +3,14 @@
 //! Invariant: rows are read and evaluated with the rights of the table's owner, because the functions are the owner's
 //! code. Names come quoted and qualified from PostgreSQL's catalogs.
 
-use super::dynamic_sql;
 use super::rule_function::StoredFunction;
+use super::{by_oid, dynamic_sql};
 use crate::pg::column::Column;
 use crate::pg::role::{as_role, as_role_of};
 use crate::pg::table::{Described, KeyColumn, Kind, key_text};
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
-use crate::pg::{by_oid, clock, expression};
+use crate::pg::{clock, expression};
 use crate::store::statement::{Arg, Rows};
 use awty_core::Time;
 use awty_core::watch::{RowState, Stops};

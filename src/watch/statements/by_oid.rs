@@ -5,16 +5,17 @@
 //! In the text of such a query, a column reference with a mark stands for the call (see [`call`]). A hook of the parser
 //! replaces it, as PL/pgSQL's hook replaces variables.
 
-use super::{text, unbound};
+use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};
 use std::ffi::{CStr, c_int, c_void};
 
 const MARK: &CStr = c"awty function";
 
-/// A plan with the types of its parameters. PostgreSQL reads the types each time it plans the query again.
+/// A plan with the types of its parameters, which end with `InvalidOid`. PostgreSQL reads the types each time it parses
+/// the query again.
 pub struct Plan {
     pub plan: pg_sys::SPIPlanPtr,
-    types: Box<Vec<pg_sys::Oid>>,
+    types: Vec<pg_sys::Oid>,
 }
 
 /// Returns text that stands for a call with columns of a row. Row and columns are quoted.
@@ -28,10 +29,10 @@ impl Plan {
     ///
     /// SPI must be connected. A plan that is kept must be freed before this value is dropped.
     pub unsafe fn new(sql: &str, types: &[pg_sys::Oid]) -> Self {
-        let (source, types) = (text::server(sql), Box::new(types.to_vec()));
-        let argument = std::ptr::from_ref(&*types).cast_mut().cast::<c_void>();
+        let (source, types) = (text::server(sql), [types, &[pg_sys::InvalidOid]].concat());
+        let argument = types.as_ptr().cast_mut().cast::<c_void>();
         let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int;
-        // SAFETY: SPI is connected by the contract of this function. The box keeps the types at their address.
+        // SAFETY: SPI is connected by the contract of this function. The vector keeps its elements at their address.
         let plan = unsafe { pg_sys::SPI_prepare_params(source.as_ptr(), Some(set_up), argument, options) };
         assert!(!plan.is_null(), "a statement of awty cannot be prepared");
         Self { plan, types }
@@ -48,12 +49,12 @@ impl Plan {
     }
 
     pub fn parameters(&self, args: &[Option<pg_sys::Datum>]) -> pg_sys::ParamListInfo {
-        assert_eq!(args.len(), self.types.len(), "wrong number of parameters");
+        assert_eq!(args.len() + 1, self.types.len(), "wrong number of parameters");
         // SAFETY: PostgreSQL allocates the list with an element for each parameter.
         unsafe {
             let list = pg_sys::makeParamList(args.len() as c_int);
             let elements = (*list).params.as_mut_slice(args.len());
-            for ((element, arg), kind) in elements.iter_mut().zip(args).zip(&*self.types) {
+            for ((element, arg), kind) in elements.iter_mut().zip(args).zip(&self.types) {
                 *element = pg_sys::ParamExternData {
                     value: arg.unwrap_or(pg_sys::Datum::from(0)),
                     isnull: arg.is_none(),
@@ -73,8 +74,9 @@ impl Plan {
 unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c_void) {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        let types = &*types.cast::<Vec<pg_sys::Oid>>();
-        unbound::setup_parse_fixed_parameters(state, types.as_ptr(), types.len() as c_int);
+        let types = types.cast::<pg_sys::Oid>();
+        let count = (0..).take_while(|place| *types.add(*place) != pg_sys::InvalidOid).count();
+        unbound::setup_parse_fixed_parameters(state, types, count as c_int);
         (*state).p_pre_columnref_hook = Some(function_for);
     }
 }
