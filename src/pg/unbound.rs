@@ -276,9 +276,9 @@ pub unsafe fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types
 /// # Safety
 ///
 /// SPI must be connected. `values` has one entry for each parameter of the plan.
-pub unsafe fn spi_execute_plan(plan: pg_sys::SPIPlanPtr, values: pg_sys::ParamListInfo, read_only: bool) -> c_int {
+pub unsafe fn spi_execute_plan(plan: pg_sys::SPIPlanPtr, values: pg_sys::ParamListInfo) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe { c::SPI_execute_plan_with_paramlist(plan, values, read_only, 0) }
+    unsafe { c::SPI_execute_plan_with_paramlist(plan, values, false, 0) }
 }
 
 /// # Safety

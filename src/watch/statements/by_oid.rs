@@ -45,7 +45,7 @@ impl Plan {
     /// SPI must be connected.
     pub unsafe fn execute(&self, values: pg_sys::ParamListInfo) -> c_int {
         // SAFETY: guaranteed by the caller.
-        unsafe { unbound::spi_execute_plan(self.plan, values, false) }
+        unsafe { unbound::spi_execute_plan(self.plan, values) }
     }
 
     pub fn parameters(&self, args: &[Option<pg_sys::Datum>]) -> pg_sys::ParamListInfo {
