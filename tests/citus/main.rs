@@ -25,6 +25,7 @@ const PARTS: &[(&str, Part)] = &[
     ("watches", wings::watches),
     ("repeats", wings::repeats),
     ("workers", wings::workers),
+    ("triggers", wings::triggers),
     ("kills", kills::kills),
     ("moves", nodes::moves),
     ("standby", nodes::standby),

@@ -97,3 +97,27 @@ pub fn workers(place: &mut Place) -> String {
     place.on_all_as_shop("SELECT awty.unregister('mail')");
     format!("one external worker claimed from all nodes in one query and answered {claimed} leases on their nodes")
 }
+
+/// `awty.doctor()` finds triggers that would schedule on each node, or for the name of a shard.
+pub fn triggers(place: &mut Place) -> String {
+    let mut shop = place.shop();
+    for statement in [
+        "CREATE TABLE shop.country (id bigint PRIMARY KEY)",
+        "CREATE TABLE shop.parcel (id bigint PRIMARY KEY)",
+        "SELECT create_reference_table('shop.country')",
+        "SELECT create_distributed_table('shop.parcel', 'id')",
+        "CREATE FUNCTION shop.named() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN PERFORM awty.schedule(TG_TABLE_NAME, NEW.id, 'tell'); RETURN NULL; END $$",
+        "CREATE TRIGGER each_node AFTER INSERT ON shop.country FOR EACH ROW EXECUTE FUNCTION shop.placed()",
+        "CREATE TRIGGER shard_name AFTER INSERT ON shop.parcel FOR EACH ROW EXECUTE FUNCTION shop.named()",
+    ] {
+        shop.batch_execute(statement).unwrap();
+    }
+    let found = "SELECT coalesce(string_agg(finding, '; ' ORDER BY finding), '') FROM awty.doctor() WHERE finding LIKE 'trigger%'";
+    let found: String = shop.query_one(found, &[]).unwrap().get(0);
+    let expected = "trigger \"each_node\" of shop.country schedules on every node; \
+                    trigger \"shard_name\" of shop.parcel schedules for the name of a shard";
+    assert_eq!(found, expected);
+    place.admin("DROP TABLE shop.country, shop.parcel");
+    "doctor() found the trigger of a reference table, and the one that uses TG_TABLE_NAME".into()
+}
