@@ -21,10 +21,10 @@ pub async fn show(visit: Visit) -> View {
     let failing = views::failing(&reading, MANY as i64).await?;
     let endpoints = views::failing_endpoints(&reading, MANY as i64).await?;
     let behind = views::behind(&reading, MANY as i64).await?;
-    let ended = views::ended_with_problems(&reading, MANY as i64).await?;
     let targets = views::closed_targets(&reading, ROWS as i64).await?;
     let coming_hour = slots::read(&reading, &slots::HOUR).await?;
     let has_rules = !late.is_empty() || !soon.is_empty() || !views::rules(&reading, 1).await?.is_empty();
+    let ended = views::ended_with_problems(&reading, MANY as i64).await?;
     visit.end(reading).await?;
     let why = database["why"].as_str();
     let fails = failing.len() + endpoints.len() + behind.len();

@@ -97,6 +97,7 @@ pub async fn late_count(request: &Request) -> Result<i64, Trouble> {
 }
 
 pub async fn ended_with_problems(request: &Request, limit: i64) -> Result<i64, Trouble> {
+    request.maybe(super::BY_INDEX, &[]).await?;
     number(request, ENDED, &[&limit]).await
 }
 
