@@ -1,9 +1,7 @@
 //! Reads forms and queries.
 
-use super::LARGEST_SCHEDULE;
 use super::fail::Fail;
-use super::frame::OfRole;
-use super::state::Page;
+use super::state::{OfRole, Page};
 use crate::api::Room;
 use crate::duration;
 use axum::body::{Bytes, HttpBody};
@@ -13,6 +11,11 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// A form has at most this size.
+pub const LARGEST_FORM: usize = 64 * 1024;
+/// The body of a schedule has at most 256 KiB, and browsers send most bytes outside of ASCII as three letters each.
+pub const LARGEST_SCHEDULE: usize = LARGEST_FORM + 3 * 256 * 1024;
 
 /// Fields whose blanks count, because `'42 '` and `'42'` are the keys of two rows.
 const EXACT: [&str; 4] = ["name", "key", "job", "body_text"];

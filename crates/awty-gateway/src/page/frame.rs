@@ -1,6 +1,7 @@
 //! The layout around each view.
 
 use super::document::document;
+use super::state::OfRole;
 use super::visit::Visit;
 use super::words::encoded;
 use super::zone;
@@ -21,10 +22,6 @@ const VIEWS: [(&str, &str); 9] = [
 
 /// Seconds between two loads of a view that reloads.
 const RELOAD: &str = "10";
-
-/// Marks a view with the role that reads it.
-#[derive(Clone)]
-pub struct OfRole(pub String);
 
 fn head_title(title: &str, late: i64) -> String {
     let late = match late {

@@ -3,9 +3,8 @@
 //! Invariant: views that are not read yet count against the limit of their role. No answer of the page is stored, shown in a frame, or allowed to run a script.
 
 use super::fail::Fail;
-use super::frame::OfRole;
 use super::rights;
-use super::state::Page;
+use super::state::{OfRole, Page};
 use super::zone;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};

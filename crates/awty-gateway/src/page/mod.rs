@@ -11,6 +11,7 @@ mod alerts;
 mod answer;
 mod attempt;
 pub mod chart;
+mod cookies;
 mod document;
 mod draw;
 mod entity;
@@ -43,12 +44,8 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use form::{LARGEST_FORM, LARGEST_SCHEDULE};
 use std::sync::Arc;
-
-/// A form has at most this size.
-const LARGEST_FORM: usize = 64 * 1024;
-/// The body of a schedule has at most 256 KiB, and browsers send most bytes outside of ASCII as three letters each.
-const LARGEST_SCHEDULE: usize = LARGEST_FORM + 3 * 256 * 1024;
 
 pub fn router(page: Page) -> Router {
     let page = Arc::new(page);
@@ -57,7 +54,7 @@ pub fn router(page: Page) -> Router {
         .route("/", get(home::show))
         .route("/login", get(session::show).post(session::enter))
         .route("/logout", post(session::leave))
-        .route("/zone", post(zone::choose))
+        .route("/zone", post(session::choose_zone))
         .route("/awty.css", get(document::style))
         .route("/awty.svg", get(document::icon))
         .route("/why", get(why::show))

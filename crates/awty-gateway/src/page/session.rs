@@ -1,11 +1,11 @@
-//! Signs people in and out. A token becomes a cookie, and the gateway keeps nothing.
+//! Signs people in and out, and keeps the time zone that they choose. A token becomes a cookie, and the gateway keeps nothing.
 //!
 //! Invariant: no script and no other site gets at the cookie. Over TLS its name has the prefix `__Host-`.
 
 use super::fail::{Fail, View};
 use super::form::{Form, is_local, see};
 use super::state::Page;
-use super::{document, parts};
+use super::{cookies, document, parts, zone};
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,21 +14,15 @@ use std::sync::Arc;
 
 /// Seconds after which a person signs in again.
 const LASTS: u32 = 12 * 3_600;
+const YEAR: u32 = 366 * 86_400;
 
 /// A browser refuses the prefix `__Host-` without TLS.
 const fn name(secure: bool) -> &'static str {
     if secure { "__Host-awty" } else { "awty" }
 }
 
-/// Returns the value of a cookie.
-pub fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned()).filter(|value| !value.is_empty())
-}
-
 pub fn token(headers: &HeaderMap, secure: bool) -> Option<String> {
-    cookie(headers, name(secure))
+    cookies::value(headers, name(secure))
 }
 
 fn of_token(token: &str, seconds: u32, secure: bool) -> Option<HeaderValue> {
@@ -89,6 +83,24 @@ pub async fn enter(State(page): State<Arc<Page>>, form: Form) -> View {
 
 pub async fn leave(State(page): State<Arc<Page>>) -> Response {
     with(see("/login"), of_token("", 0, page.secure))
+}
+
+/// Keeps the chosen time zone in a cookie.
+pub async fn choose_zone(form: Form) -> View {
+    let chosen = form.get("zone").unwrap_or("UTC");
+    let zone = zone::find(chosen).ok_or_else(|| {
+        Fail::Refused(422, format!("“{chosen}” is no time zone. Write a name such as Europe/Berlin or UTC."))
+    })?;
+    let mut response = form.back("/");
+    let text = format!(
+        "{}={}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Strict",
+        zone::COOKIE,
+        zone.iana_name().unwrap_or("UTC")
+    );
+    if let Ok(value) = header::HeaderValue::from_str(&text) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+    Ok(response)
 }
 
 #[cfg(test)]

@@ -16,3 +16,7 @@ pub struct Page {
     /// Whether browsers reach the page over TLS.
     pub secure: bool,
 }
+
+/// Marks a request, and a view, with the role that has signed in.
+#[derive(Clone)]
+pub struct OfRole(pub String);

@@ -3,10 +3,9 @@
 use super::answer::Called;
 use super::fail::Fail;
 use super::form::Form;
-use super::frame::OfRole;
 use super::rights;
 use super::session;
-use super::state::Page;
+use super::state::{OfRole, Page};
 use crate::api::Asker;
 use crate::db::{Request, views};
 use axum::body::{Body, to_bytes};

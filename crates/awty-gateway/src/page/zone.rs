@@ -1,9 +1,7 @@
 //! The time zone in which the page writes times. A person chooses it at the foot of a view, and a cookie keeps it.
 
-use super::fail::{Fail, View};
-use super::form::Form;
-use super::session::cookie;
-use axum::http::{HeaderMap, header};
+use super::cookies;
+use axum::http::HeaderMap;
 use chrono::{DateTime, Utc};
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -13,18 +11,18 @@ tokio::task_local! {
     static ZONE: TimeZone;
 }
 
-const NAME: &str = "zone";
-const YEAR: u32 = 366 * 86_400;
+/// Name of the cookie.
+pub const COOKIE: &str = "zone";
 /// Longer names are of no zone.
 const LONGEST: usize = 64;
 
 /// Runs a request with the zone of its cookie. An unknown zone counts as UTC.
 pub async fn within<F: Future>(headers: &HeaderMap, request: F) -> F::Output {
-    let zone = cookie(headers, NAME).and_then(|name| find(&name)).unwrap_or(TimeZone::UTC);
+    let zone = cookies::value(headers, COOKIE).and_then(|name| find(&name)).unwrap_or(TimeZone::UTC);
     ZONE.scope(zone, request).await
 }
 
-fn find(name: &str) -> Option<TimeZone> {
+pub fn find(name: &str) -> Option<TimeZone> {
     Some(name).filter(|name| name.len() <= LONGEST).and_then(|name| TimeZone::get(name).ok())
 }
 
@@ -50,23 +48,10 @@ pub fn day(at: DateTime<Utc>) -> Option<Date> {
     Some(Timestamp::from_microsecond(at.timestamp_micros()).ok()?.to_zoned(zone()).date())
 }
 
-pub async fn choose(form: Form) -> View {
-    let chosen = form.get("zone").unwrap_or("UTC");
-    let zone = find(chosen).ok_or_else(|| {
-        Fail::Refused(422, format!("“{chosen}” is no time zone. Write a name such as Europe/Berlin or UTC."))
-    })?;
-    let mut response = form.back("/");
-    let text =
-        format!("{NAME}={}; Path=/; Max-Age={YEAR}; HttpOnly; SameSite=Strict", zone.iana_name().unwrap_or("UTC"));
-    if let Ok(value) = header::HeaderValue::from_str(&text) {
-        response.headers_mut().insert(header::SET_COOKIE, value);
-    }
-    Ok(response)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::header;
 
     #[tokio::test]
     async fn times_are_written_in_the_zone_of_the_cookie() {
