@@ -69,7 +69,7 @@ BEGIN
 END
 $function$;
 
-COMMENT ON FUNCTION awty_internal.citus_findings() IS 'Rows of awty.doctor() about a Citus cluster, which asks all its nodes; no row without Citus';
+COMMENT ON FUNCTION awty_internal.citus_findings() IS 'Asks all nodes of a Citus cluster, and returns rows of awty.doctor(). Returns no row without Citus';
 
 CREATE FUNCTION awty.doctor() RETURNS TABLE (level text, finding text, detail text, fix text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
