@@ -132,20 +132,3 @@ fn a_walk_keeps_the_newer_time_of_a_client() {
     await_walked(&shop);
     await_moved(&shop, "plain", "1");
 }
-
-/// A run under the old terms may commit after the first walk, so a replaced rule is walked twice, too.
-#[test]
-fn a_replaced_rule_is_walked_again_after_older_transactions() {
-    let shop = shop();
-    watch(&shop, "plain", "since => 'placed_at', within => '8 hours'");
-    let mut old = shop.client();
-    let mut transaction = old.transaction().unwrap();
-    transaction.batch_execute("SELECT pg_current_xact_id()").unwrap();
-    shop.run(
-        "SELECT awty.watch('shop.orders', rule => 'plain', until => $$status <> 'UNSHIPPED'$$, existing => 'all',
-        since => 'placed_at', within => '9 hours', replace => true)",
-    );
-    shop.await_true("the second walk", "SELECT walk = 'again' AND walk_after IS NOT NULL FROM awty.rule");
-    transaction.commit().unwrap();
-    await_walked(&shop);
-}

@@ -288,7 +288,7 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
 #[test]
 fn a_deleted_row_keeps_no_stops() {
     let shop = shop();
-    shop.run(MINUTES);
+    shop.cluster.execute("postgres", &[MINUTES]);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}"));
     shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '1 hour', 'WAITING')");
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
