@@ -79,7 +79,7 @@ fn the_last_telling_ends_the_check() {
     assert_eq!((end.why(), end.attempts), (("failed", Some("AW077")), 2), "{end:?}");
     assert_eq!(state(&shop), "late 1:1; pending -");
     // awty.doctor() still names the alert, and its command tells it.
-    let fix = "SELECT fix FROM awty.doctor() WHERE problem LIKE '%cannot tell its alerts'";
+    let fix = "SELECT fix FROM awty.doctor() WHERE finding LIKE '%cannot tell its alerts'";
     let fix: String = shop.client().query_one(fix, &[]).unwrap().get(0);
     shop.run(&format!("TRUNCATE shop.broken; {fix}"));
     shop.await_true("the telling", "SELECT told = 1 FROM awty.alert");
