@@ -112,13 +112,14 @@ statement!(
         OIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INTERVALARRAYOID, INTERVALOID, TEXTOID, TEXTOID, TEXTOID
     ],
     c"INSERT INTO awty.rule (rule, relation, entity_name, since, until, within, escalate, call_schema, call_name, notify, existing,
-          role, watched_by, watched_at, walk, due, calendar, remind, every, cleared_schema, cleared_name, stopped)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
+          role, watched_by, watched_at, walk, due, calendar, remind, every, cleared_schema, cleared_name, stopped, walk_after)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+          CASE $15 WHEN 'changed' THEN pg_catalog.xid8 '0' END)
       ON CONFLICT (rule) DO UPDATE SET relation = excluded.relation, since = excluded.since, until = excluded.until,
           within = excluded.within, escalate = excluded.escalate, call_schema = excluded.call_schema, call_name = excluded.call_name,
           notify = excluded.notify, existing = excluded.existing, role = excluded.role, watched_by = excluded.watched_by,
           watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL,
-          walk_after = CASE excluded.walk WHEN 'changed' THEN pg_catalog.xid8 '0' END, swept_at = NULL, due = excluded.due,
+          walk_after = excluded.walk_after, swept_at = NULL, due = excluded.due,
           calendar = excluded.calendar, remind = excluded.remind, every = excluded.every, cleared_schema = excluded.cleared_schema,
           cleared_name = excluded.cleared_name, stopped = excluded.stopped"
 );

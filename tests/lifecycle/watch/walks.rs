@@ -77,6 +77,29 @@ fn a_walk_adds_no_check_for_a_row_that_is_late_already() {
 }
 
 #[test]
+fn a_check_that_is_locked_while_its_rule_is_replaced_moves_later() {
+    let shop = Shop::open();
+    shop.run(ORDERS);
+    let watch = |within: &str| {
+        shop.run(&format!(
+            "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '{within}', replace => true)"
+        ));
+    };
+    watch("3 hours");
+    await_walked(&shop);
+    shop.run("INSERT INTO shop.orders (id) VALUES (1)");
+    let before = shop.slot_of("1");
+    let mut client = shop.cluster.superuser("postgres");
+    client.batch_execute("BEGIN; SELECT FROM awty.future_job WHERE entity_key = '1' FOR UPDATE").unwrap();
+    watch("2 hours");
+    shop.await_true("the first walk", "SELECT walk = 'again' FROM awty.rule");
+    assert_eq!(shop.slot_of("1"), before);
+    client.batch_execute("COMMIT").unwrap();
+    await_walked(&shop);
+    assert_eq!(shop.slot_of("1"), before - chrono::TimeDelta::hours(1));
+}
+
+#[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
     const ROWS: i64 = 20_000;
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.catch_up_rate", "0").start());
