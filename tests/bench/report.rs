@@ -164,9 +164,10 @@ mod tests {
     fn pages_are_written_from_the_results() {
         for results in pages() {
             let outcomes = results.outcomes(false).unwrap();
-            assert!(!outcomes.is_empty(), "there are no results for {}", results.results);
             let page = Page::directory(false).unwrap().join(results.page).with_extension("md");
-            let page = fs::read_to_string(page).unwrap();
+            // A program that was never run on a quiet machine has neither a page nor results.
+            assert_eq!(!outcomes.is_empty(), page.is_file(), "{}", results.results);
+            let Ok(page) = fs::read_to_string(page) else { continue };
             assert_eq!(
                 page,
                 results.between(&page, &table(&outcomes)).unwrap(),

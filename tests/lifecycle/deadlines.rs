@@ -16,11 +16,6 @@ const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boole
                 WHEN extract(isodow FROM l.at) = 5 THEN l.at::time >= '09:00' AND l.at::time < '14:00' ELSE false END
     FROM (SELECT t AT TIME ZONE 'Europe/Berlin' AS at) AS l $$";
 
-/// If a rule takes the due time from a column or an expression, this time may be outside of the opening hours. The row
-/// is then late at the next opening of the rule's calendar.
-const OPENING: &str = "CREATE FUNCTION shop.opening(t timestamptz) RETURNS timestamptz STABLE LANGUAGE sql AS $$
-    SELECT CASE WHEN shop.is_open(t) THEN t ELSE awty.due(t, interval '0.000001 s', 'office') - interval '0.000001 s' END $$";
-
 const MOVED: &str = "CREATE FUNCTION shop.moved(due timestamptz, ticket bigint) RETURNS timestamptz STABLE LANGUAGE plpgsql AS $$
     DECLARE
         stop record;
@@ -54,7 +49,7 @@ const AGREEMENTS: &[Agreement] = &[
         watch: "SELECT awty.watch('ticket', rule => 'sla', calendar => 'office', until => 'first_reply_at IS NOT NULL', call => 'tell',
             due => $$awty.due(created_at, CASE priority WHEN 'urgent' THEN interval '1 hour' WHEN 'high' THEN '4 hours' ELSE '8 hours' END, 'office')$$)",
         done: "first_reply_at",
-        levels: &["opening(awty.due(t.created_at, CASE t.priority WHEN 'urgent' THEN interval '1 hour' WHEN 'high' THEN '4 hours' ELSE '8 hours' END, 'office'))"],
+        levels: &["awty.due(t.created_at, CASE t.priority WHEN 'urgent' THEN interval '1 hour' WHEN 'high' THEN '4 hours' ELSE '8 hours' END, 'office')"],
         remind: None,
     },
     Agreement {
@@ -144,7 +139,7 @@ fn shop() -> Shop {
          CREATE TABLE shop.waits (id bigint, waiting boolean, at timestamptz);
          CREATE TABLE shop.told (key bigint, level integer, at timestamptz);
          CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS $$ INSERT INTO told VALUES (a.entity_key::bigint, a.level, awty.now()) $$;
-         ALTER ROLE shop SET search_path = shop; {IS_OPEN}; {OPENING}; {MOVED}"
+         ALTER ROLE shop SET search_path = shop; {IS_OPEN}; {MOVED}"
     ));
     shop
 }

@@ -16,10 +16,13 @@ const FOLDERS: &[&str] = &[
     "tests/lifecycle/repeat",
     "tests/lifecycle/watch",
     "tests/operations",
+    "tests/upgrade",
     "crates/awty-core/tests",
     "crates/awty-gateway/tests/gateway",
+    "crates/awty-gateway/src",
     "crates/awty-gateway/src/deliver",
     "crates/awty-gateway/src/net",
+    "crates/awty-gateway/src/page",
 ];
 
 #[derive(Default)]
