@@ -18,7 +18,7 @@ use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, sqlstate};
-use crate::process::transaction::{Verdict, transaction};
+use crate::process::transaction::{Verdict, transaction, transaction_for_vacuum};
 use crate::process::{self, session_settings, timer, vacuum as pg_vacuum};
 use crate::quiet;
 use crate::repeat::upkeep;
@@ -300,7 +300,7 @@ fn tasks(database: pg_sys::Oid) -> (bool, bool) {
 fn vacuum(database: pg_sys::Oid) {
     process::report(Some(c"awty: vacuuming awty.future_job"));
     timer::arm(VACUUM_TIMEOUT);
-    let done = transaction(|| {
+    let done = transaction_for_vacuum(|| {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }

@@ -1,7 +1,5 @@
 //! Invariant: when [`transaction`] returns, no transaction is open. If it returns a failure, all changes were rolled
 //! back. If a FATAL error (termination) occurs, [`transaction`] does not return.
-//!
-//! The transaction is a block, as after BEGIN. Outside of a block, Citus commits on other nodes after each statement.
 
 use super::session_locks;
 use crate::pg::catch::{Failure, catch};
@@ -16,21 +14,34 @@ pub enum Verdict<R> {
     Rollback(R),
 }
 
+/// Calls `body` in a transaction block, as after BEGIN. Outside of a block, Citus commits on other nodes after each
+/// statement.
 pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
+    begin_and_end(true, body)
+}
+
+/// As [`transaction`], but without a block, in which VACUUM is refused.
+pub fn transaction_for_vacuum<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
+    begin_and_end(false, body)
+}
+
+fn begin_and_end<R>(is_block: bool, body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     PgTryBuilder::new(AssertUnwindSafe(|| {
         // SAFETY: no transaction is open; the body leaves this snapshot on top.
         unsafe {
             pg_sys::SetCurrentStatementStartTimestamp();
             pg_sys::StartTransactionCommand();
-            pg_sys::BeginTransactionBlock();
-            pg_sys::CommitTransactionCommand();
+            if is_block {
+                pg_sys::BeginTransactionBlock();
+                pg_sys::CommitTransactionCommand();
+            }
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         }
         match body() {
             Verdict::Commit(result) => {
                 // SAFETY: the snapshot pushed above.
                 unsafe { pg_sys::PopActiveSnapshot() };
-                commit().map(|()| result)
+                commit(is_block).map(|()| result)
             }
             Verdict::Rollback(result) => {
                 roll_back();
@@ -43,11 +54,13 @@ pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     .execute()
 }
 
-fn commit() -> Result<(), Failure> {
+fn commit(is_block: bool) -> Result<(), Failure> {
     citus::before_commit();
     // SAFETY: the block that was opened above ends with its transaction. The closure only calls C.
     unsafe {
-        pg_sys::EndTransactionBlock(false);
+        if is_block {
+            pg_sys::EndTransactionBlock(false);
+        }
         catch(|| unbound::commit_transaction_command())
     }
     .inspect_err(|_| roll_back())
