@@ -323,6 +323,8 @@ fn new_zone_data_moves_checks_of_rules() {
     shop.run(
         "CREATE TABLE shop.ticket (id bigint PRIMARY KEY, created_at timestamptz NOT NULL, solved boolean);
          SELECT awty.create_calendar('cairo', '{mon-sun 00:00-24:00}', 'Africa/Cairo');
+         SELECT awty.create_calendar('utc', '{mon-sun 00:00-24:00}', 'UTC');
+         SELECT awty.watch('shop.ticket', rule => 'other', calendar => 'utc', since => 'created_at', until => 'solved', within => '2 hours');
          SELECT awty.watch('shop.ticket', rule => 'sla', calendar => 'cairo', since => 'created_at', until => 'solved', within => '2 hours');
          INSERT INTO shop.ticket VALUES (1, date_trunc('second', now()))",
     );
@@ -335,11 +337,15 @@ fn new_zone_data_moves_checks_of_rules() {
     shop.cluster.execute(
         "postgres",
         &[
-            "UPDATE awty.future_job SET next_check_at = next_check_at + interval '1 hour' WHERE job = 'sla'",
-            "UPDATE awty.calendar SET zone_hash = zone_hash + 1",
+            "UPDATE awty.future_job SET next_check_at = next_check_at + interval '1 hour' WHERE job IN ('sla', 'other')",
+            "UPDATE awty.calendar SET zone_hash = zone_hash + 1 WHERE calendar = 'cairo'",
         ],
     );
     shop.cluster.configure("awty.enabled = on");
     shop.cluster.restart();
     shop.await_true("the check to move", &walked);
+    let renewed = "SELECT bool_and(hashed_at > pg_postmaster_start_time()) FROM awty.calendar";
+    shop.await_true("the hashes to be renewed", renewed);
+    let unmoved = walked.replace("'sla'", "'other'").replace("2 hours", "3 hours");
+    assert!(shop.cluster.value::<bool>("postgres", &unmoved), "the zone UTC has no new data");
 }

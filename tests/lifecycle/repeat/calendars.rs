@@ -10,29 +10,6 @@ const NONE: &str = "'{}'";
 const NOW: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + day FROM generate_series(-1, 1) AS day)";
 
 #[test]
-fn new_zone_data_is_noticed_at_a_start() {
-    let mut shop = Shop::open();
-    let state =
-        "SELECT string_agg(concat_ws(':', calendar, zone_hash, xmin), ' ' ORDER BY calendar) FROM awty.calendar";
-    shop.run(
-        "SELECT awty.create_calendar(c, '{mon-sun 00:00-24:00}', z) FROM (VALUES ('berlin', 'Europe/Berlin'), ('cairo', 'Africa/Cairo'), ('utc', 'UTC')) AS t (c, z);
-         SELECT awty.register('never')",
-    );
-    let hashes = "SELECT count(DISTINCT zone_hash) FROM awty.calendar";
-    assert_eq!(shop.cluster.value::<i64>("postgres", hashes), 3);
-    let before: String = shop.cluster.value("postgres", state);
-    shop.cluster.execute("postgres", &["UPDATE awty.calendar SET zone_hash = zone_hash + 1, hashed_at = hashed_at - interval '1 day' WHERE calendar = 'cairo'"]);
-    shop.cluster.restart();
-    let renewed = "SELECT hashed_at > now() - interval '1 h' FROM awty.calendar WHERE calendar = 'cairo'";
-    shop.await_true("the hash to be renewed", renewed);
-    let after: String = shop.cluster.value("postgres", state);
-    let of = |state: &str| -> Vec<String> { state.split(' ').map(str::to_owned).collect() };
-    let (before, after) = (of(&before), of(&after));
-    assert_eq!((&before[0], &before[2]), (&after[0], &after[2]), "their zones have not changed");
-    assert_ne!(before[1], after[1]);
-}
-
-#[test]
 fn nothing_runs_while_the_calendar_is_closed() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
