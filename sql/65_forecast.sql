@@ -71,4 +71,4 @@ BEGIN ATOMIC
     SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;
 END;
 
-COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'Counts the checks that will be due, by job and by slot or step: pending checks that the caller may read and that are neither held nor paused, and the further occurrences of repetitions; up to 100000 rows of each plan';
+COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'Counts the checks that will be due, by job and by slot or step: pending checks of jobs that the caller may read, neither held nor paused, and the further occurrences of repetitions; up to 100000 rows of each plan';
