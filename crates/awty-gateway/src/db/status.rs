@@ -18,7 +18,11 @@ pub const FINDINGS: &str =
     FROM awty.doctor() AS d";
 
 pub async fn status(request: &Request) -> Result<(Value, Vec<Value>, Vec<Value>), Trouble> {
-    let (database, gateways) = standing(request).await?;
+    let (mut database, gateways) = standing(request).await?;
+    // Only the page shows the database's clock and the length of a slot.
+    if let Some(fields) = database.as_object_mut() {
+        fields.retain(|name, _| name != "now" && name != "slot");
+    }
     Ok((database, gateways, findings(request).await?))
 }
 

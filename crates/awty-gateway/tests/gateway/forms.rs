@@ -95,7 +95,7 @@ fn a_schedule_is_made_changed_paused_and_deleted() {
     let made = browser.post("/schedules/new", &fields);
     assert_eq!(made.status, 303, "{}", made.text);
     let place = made.header("location");
-    browser.shows(&place, &["http://127.0.0.1:1099/a", "every 1h", "first", "Next calls", "curl -X GET"]);
+    browser.shows(&place, &["http://127.0.0.1:1099/a", "every 1h", "first", "Next calls", "curl --globoff -X GET"]);
     let twice = browser.post("/schedules/new", &fields);
     assert!(twice.status == 422 && twice.text.contains("aria-invalid"), "{}", twice.text);
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 h', method => 'GET', headers => '{\"X-Secret\": \"s3cret\"}')");

@@ -44,16 +44,16 @@ const PENDING: &str = concat!(
     check!(),
     "FROM awty.future_job AS f WHERE f.entity_name = $1 AND f.entity_key = $2 ORDER BY f.job LIMIT $3"
 );
-/// Reads the checks of each job by index. OFFSET 0 keeps the planner from the index of names, in which the checks of other
-/// roles may have this name.
+/// Reads the checks of each job by the job's indexes, because the checks of other roles may have this name. Of the held
+/// checks, reads the first 10,000 of each job.
 pub const NAMED: &str = concat!(
     check!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
-        (SELECT c.* FROM (
-            SELECT p.* FROM awty.future_job AS p WHERE p.job = j.job AND NOT p.held ORDER BY p.next_check_at, p.id OFFSET 0) AS c
-         WHERE c.entity_name = $1 LIMIT $2)
+        (SELECT p.* FROM awty.future_job AS p WHERE p.job = j.job AND p.entity_name = $1 AND NOT p.held
+         ORDER BY p.next_check_at, p.id LIMIT $2)
         UNION ALL
-        (SELECT c.* FROM (SELECT p.* FROM awty.future_job AS p WHERE p.job = j.job AND p.held OFFSET 0) AS c
+        (SELECT c.* FROM (
+            SELECT p.* FROM awty.future_job AS p WHERE p.job = j.job AND p.held ORDER BY p.id LIMIT 10000) AS c
          WHERE c.entity_name = $1 LIMIT $2)) AS f
     ORDER BY f.entity_key, f.job LIMIT $2"
 );
@@ -125,7 +125,10 @@ pub async fn alerts_of(request: &Request, name: &str, key: &str) -> Result<Vec<V
 pub async fn pending(request: &Request, name: &str, key: Option<&str>, limit: i64) -> Result<Vec<Value>, Trouble> {
     match key {
         Some(key) => all(request, PENDING, &[&name, &key, &limit]).await,
-        None => all(request, NAMED, &[&name, &limit]).await,
+        None => {
+            request.maybe(BY_INDEX, &[]).await?;
+            all(request, NAMED, &[&name, &limit]).await
+        }
     }
 }
 
