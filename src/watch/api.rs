@@ -107,7 +107,7 @@ fn watch_table(args: &Args) -> Result<Text> {
         watched_at: now,
         walk,
         walked_to: None,
-        walk_after: None,
+        walk_after: (walk == Walk::Changed).then(|| Text::from("0")),
     };
     rule::put(&rule);
     let create = |argument, expression| rule_objects::create_function(&name, &table, argument, expression);

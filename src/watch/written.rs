@@ -60,9 +60,10 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
         ([key], [slot]) => rule_check::add_one(&watched.rule, key, *slot, by),
         _ => unless_duplicate(|| rule_check::add(&watched.rule, &keys, &slots, by)).is_some(),
     };
-    let known: HashSet<Text> = match is_new {
-        true => HashSet::new(),
-        false => rule_check::pending(&watched.rule, &keys).into_iter().map(|check| check.key).collect(),
+    let known: HashSet<Text> = if is_new || stopped.is_empty() {
+        HashSet::new()
+    } else {
+        rule_check::pending(&watched.rule, &keys).into_iter().map(|check| check.key).collect()
     };
     if !is_new {
         hold::unsilence(&rule_check::lock(&watched.rule, &keys));

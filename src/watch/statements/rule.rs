@@ -109,12 +109,12 @@ statement!(
     insert_one,
     [
         TEXTOID, OIDOID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, INTERVALARRAYOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, OIDOID,
-        OIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INTERVALARRAYOID, INTERVALOID, TEXTOID, TEXTOID, TEXTOID
+        OIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INTERVALARRAYOID, INTERVALOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID
     ],
     c"INSERT INTO awty.rule (rule, relation, entity_name, since, until, within, escalate, call_schema, call_name, notify, existing,
           role, watched_by, watched_at, walk, due, calendar, remind, every, cleared_schema, cleared_name, stopped, walk_after)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-          CASE $15 WHEN 'changed' THEN pg_catalog.xid8 '0' END)
+          $23::pg_catalog.xid8)
       ON CONFLICT (rule) DO UPDATE SET relation = excluded.relation, since = excluded.since, until = excluded.until,
           within = excluded.within, escalate = excluded.escalate, call_schema = excluded.call_schema, call_name = excluded.call_name,
           notify = excluded.notify, existing = excluded.existing, role = excluded.role, watched_by = excluded.watched_by,
@@ -276,7 +276,7 @@ pub fn put(rule: &Rule) {
     let remind: Option<Vec<Interval>> = terms.remind.iter().map(stored).collect();
     let (schema, name) = terms.call.clone().unzip();
     let (cleared_schema, cleared_name) = terms.call_cleared.clone().unzip();
-    let args: [Arg; 22] = [
+    let args: [Arg; 23] = [
         Some(rule.name.datum()),
         arg(rule.relation),
         Some(rule.entity_name.datum()),
@@ -299,6 +299,7 @@ pub fn put(rule: &Rule) {
         text(&cleared_schema),
         text(&cleared_name),
         text(&terms.stopped),
+        text(&rule.walk_after),
     ];
     insert_one().execute(&args);
 }
