@@ -6,7 +6,7 @@ pub const STATUS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('name', s.database, 'enabled', s.enabled, 'held', s.database_held, 'why', s.why, 'fix', s.fix,
         'last_slot_run', s.last_slot_run, 'lag', ", ms!("s.lag"), ", 'oldest_overdue', s.oldest_overdue, 'pending', s.pending,
         'held_checks', s.held_checks, 'last_error', s.last_error, 'last_error_at', s.last_error_at, 'version', s.version,
-        'library', s.library, 'now', pg_catalog.clock_timestamp(), 'slot', ", ms!("s.slot"), ")
+        'library', s.library)
     FROM awty.status AS s"
 );
 pub const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worker, 'in_flight', pg_catalog.count(*),
@@ -18,11 +18,7 @@ pub const FINDINGS: &str =
     FROM awty.doctor() AS d";
 
 pub async fn status(request: &Request) -> Result<(Value, Vec<Value>, Vec<Value>), Trouble> {
-    let (mut database, gateways) = standing(request).await?;
-    // Only the page shows the database's clock and the length of a slot.
-    if let Some(fields) = database.as_object_mut() {
-        fields.retain(|name, _| name != "now" && name != "slot");
-    }
+    let (database, gateways) = standing(request).await?;
     Ok((database, gateways, findings(request).await?))
 }
 

@@ -17,13 +17,14 @@ const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(5);
 pub async fn show(visit: Visit) -> View {
     let reading = visit.read().await?;
     let (database, _) = status::standing(&reading).await?;
+    let times = views::clock(&reading).await?;
     let asked = crate::clock::now();
     let findings = status::findings(&reading).await?;
     let next = views::next_due(&reading).await?;
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
-    let clock = clock(&database, asked);
+    let clock = clock(&times, &database["last_slot_run"], asked);
     let is_well = why.is_none() && gateway.is_empty() && findings.is_empty() && clock.is_none();
     let body = html! {
         h1 { @if is_well { "Nothing is in the way." } @else { "This is in the way." } }
@@ -31,7 +32,7 @@ pub async fn show(visit: Visit) -> View {
         @for reason in &gateway { (of_gateway(&visit.page.name, reason)) }
         @for finding in &findings { (found(finding)) }
         @if let Some(clock) = &clock { (reason(clock, Some("timedatectl status"))) }
-        (links(&database, &gateway, clock.is_none(), &next))
+        (links(&database, &gateway, clock.is_none(), &times["now"], &next))
         @if is_well {
             @if next.is_null() {
                 p { "Nothing is due, because no check is pending. To schedule one:" }
@@ -46,10 +47,10 @@ pub async fn show(visit: Visit) -> View {
 }
 
 /// Says if the clock of the database is wrong. Checks whose slot has passed by another clock are then not due yet.
-fn clock(database: &Value, now: DateTime<Utc>) -> Option<String> {
-    let (there, last) = (moment(&database["now"])?, moment(&database["last_slot_run"]));
+fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<String> {
+    let (there, last) = (moment(&times["now"])?, moment(last_slot_run));
     let (off, back) = (there - now, last.map(|last| last - there));
-    let slot = TimeDelta::milliseconds(database["slot"].as_i64().unwrap_or(0));
+    let slot = TimeDelta::milliseconds(times["slot"].as_i64().unwrap_or(0));
     if off.abs() > CLOCKS_AGREE {
         let word = if off < TimeDelta::zero() { "behind" } else { "ahead of" };
         let length = millis(off.abs().num_milliseconds());
@@ -86,7 +87,7 @@ fn found(finding: &Value) -> Markup {
 }
 
 /// The chain from the server to a run, in order.
-fn links(database: &Value, gateway: &[String], clock: bool, next: &Value) -> Markup {
+fn links(database: &Value, gateway: &[String], clock: bool, now: &Value, next: &Value) -> Markup {
     let link = |name: &str, good: bool, detail: Markup| {
         vec![html! { (name) }, if good { mark(Mark::Good, "yes") } else { mark(Mark::Bad, "no") }, detail]
     };
@@ -114,7 +115,7 @@ fn links(database: &Value, gateway: &[String], clock: bool, next: &Value) -> Mar
                 @if let Some(error) = database["last_error"].as_str() { (error) " " (time(&database["last_error_at"])) } @else { (none()) }
             },
         ),
-        link("The clock is right", clock, time(&database["now"])),
+        link("The clock is right", clock, time(now)),
         link("This gateway claims calls", gateway.is_empty(), none()),
         link(
             "A check is pending",
@@ -133,12 +134,12 @@ mod tests {
     #[test]
     fn a_wrong_clock_is_told() {
         let now = moment(&json!("2026-11-26T10:00:00Z")).unwrap();
-        let told = |there: &str, last: &str| clock(&json!({"now": there, "last_slot_run": last, "slot": 1_000}), now);
+        let told = |there: &str, last: &str| clock(&json!({"now": there, "slot": 1_000}), &json!(last), now);
         let on_time = "2026-11-26T10:00:02Z";
         assert_eq!(told(on_time, "2026-11-26T09:59:59Z"), None);
         assert!(told("2026-11-26T09:00:00Z", on_time).is_some_and(|why| why.contains("is 1 h behind")));
         assert!(told("2026-11-26T11:00:00Z", on_time).is_some_and(|why| why.contains("is 1 h ahead of")));
         assert!(told(on_time, "2026-11-26T10:01:02Z").is_some_and(|why| why.contains("set back by 1 min")));
-        assert_eq!(clock(&json!({"now": on_time, "last_slot_run": null}), now), None);
+        assert_eq!(clock(&json!({"now": on_time}), &Value::Null, now), None);
     }
 }

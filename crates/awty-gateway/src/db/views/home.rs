@@ -76,6 +76,12 @@ pub const AHEAD: &str = "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'j
 pub const NEXT_DUE: &str = "SELECT pg_catalog.to_jsonb(pg_catalog.min(f.next_check_at)) FROM awty.job AS j CROSS JOIN LATERAL (
         SELECT c.next_check_at FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held ORDER BY c.next_check_at, c.id LIMIT 1) AS f
     WHERE NOT j.paused";
+/// The server's setting is unknown if the library is not loaded.
+pub const CLOCK: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('now', pg_catalog.clock_timestamp(), 'slot', ",
+    ms!("nullif(pg_catalog.current_setting('awty.slot', true), '')::interval"),
+    ")"
+);
 /// Finds the parts of a time in which a calendar is open. Rules or repetitions use the calendar.
 pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c.calendar, 'part', p.part)
     FROM (SELECT k.calendar FROM awty.calendar AS k
@@ -130,6 +136,11 @@ pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<
 pub async fn next_due(request: &Request) -> Result<Value, Trouble> {
     let row = request.maybe(NEXT_DUE, &[]).await?;
     Ok(row.map(|row| row.try_get::<_, Option<Value>>(0)).transpose()?.flatten().unwrap_or_default())
+}
+
+/// Returns the database's clock, and the length of a slot in milliseconds.
+pub async fn clock(request: &Request) -> Result<Value, Trouble> {
+    Ok(all(request, CLOCK, &[]).await?.pop().unwrap_or_default())
 }
 
 /// Returns in which parts of a time each calendar is open. `from` and `step` are in seconds.
