@@ -1,6 +1,6 @@
 //! An administrator's triggers, rules, columns and keys on awty's tables take effect however a check ends.
 
-use awty_testkit::fixture::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 
 const WAYS: [(&str, &str); 6] = [
     ("single", "done"),
@@ -19,12 +19,7 @@ const SEEN: &str = "CREATE TABLE public.seen (entity_key text); GRANT INSERT ON 
 fn open() -> Shop {
     let shop = Shop::open();
     shop.job("single", NOTE, ", max_attempts => 1");
-    shop.set_job(
-        "set",
-        "BEGIN INSERT INTO shop.note (entity_key) SELECT c.entity_key FROM unnest(j) AS c;
-         RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END",
-        ", max_attempts => 1",
-    );
+    shop.set_job("set", NOTE_SET, ", max_attempts => 1");
     shop.job(
         "later",
         "BEGIN RETURN CASE WHEN j.check_count = 0 THEN clock_timestamp() END; END",

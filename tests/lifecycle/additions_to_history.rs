@@ -1,17 +1,12 @@
 //! A run inserts its row of the history without SQL, unless an administrator has changed the history. The row then is as
 //! an INSERT by SQL would make it.
 
-use awty_testkit::fixture::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 
 fn open() -> Shop {
     let shop = Shop::open();
     shop.job("single", NOTE, "");
-    shop.set_job(
-        "set",
-        "BEGIN INSERT INTO shop.note (entity_key) SELECT c.entity_key FROM unnest(j) AS c;
-         RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END",
-        "",
-    );
+    shop.set_job("set", NOTE_SET, "");
     shop
 }
 

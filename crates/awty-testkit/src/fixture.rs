@@ -7,6 +7,9 @@ use std::time::Duration;
 
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
+pub const NOTE_SET: &str = "BEGIN INSERT INTO shop.note (entity_key) SELECT c.entity_key FROM unnest(j) AS c;
+    RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END";
+
 /// A job with this statement waits while a test holds an advisory lock, the gate.
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
