@@ -132,7 +132,11 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let is_told = alert.is_held(now) || alert.is_told && !alert.is_hold_over(now);
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
-        None if !is_told => (slot(alert.level).unwrap_or(now), Verdict::Tell(again(next(alert.level, Some(now))))),
+        None if !is_told => {
+            // The rule may have had more levels when the alert was raised.
+            let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
+            (due, Verdict::Tell(again(next(alert.level, Some(now)))))
+        }
         None => match coming.filter(|slot| *slot <= now) {
             Some(due) => (due, Verdict::Tell(again(next(alert.level, Some(now))))),
             None => return Verdict::Stay(again(coming)),

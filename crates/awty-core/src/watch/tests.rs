@@ -215,6 +215,16 @@ fn in_closed_time_an_alert_is_raised_only_within_a_slot_after_its_time() {
 }
 
 #[test]
+fn an_alert_whose_level_the_rule_no_longer_has_is_told_again_at_the_opening() {
+    let (levels, limits) = (open(OFFICE, Some(h(8)), &[]), limits());
+    let found = waiting(at("2030-05-02T09:00:00Z"));
+    let released = Alert { is_told: false, ..told(2) };
+    let judged = |now: &str| judge(found, released, &levels, &limits, at(now));
+    assert_eq!(judged("2030-05-05T00:00:00Z"), Verdict::Stay(Some(at("2030-05-06T09:00:00Z"))));
+    assert_eq!(judged("2030-05-06T09:00:00Z"), Verdict::Tell(None));
+}
+
+#[test]
 fn an_opening_that_is_shorter_than_a_slot_counts_at_its_slot() {
     for (hours, seconds) in [("mon 09:10-09:20", 3_600), (OFFICE, 86_400)] {
         let limits = Limits { width: width(seconds), ..limits() };
