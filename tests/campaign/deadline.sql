@@ -390,7 +390,7 @@ CREATE FUNCTION camp.closed_occurrences() RETURNS SETOF text LANGUAGE sql AS $$
     SELECT left(concat_ws(' ', h.*, o.*), 600) FROM awty.future_job_history AS h
     CROSS JOIN LATERAL camp.calendar_at(left(entity_key, -1), first_check_at) AS o
     WHERE entity_name = 'again' AND entity_key LIKE '%c' AND outcome NOT IN ('cancelled', 'replaced') AND id NOT IN (SELECT check_id FROM camp.placed)
-        AND o.since < first_check_at - interval '10 s' AND NOT camp.is_open(first_check_at, o.shut) $$;
+        AND o.since < first_check_at - interval '10 s' AND (o.until > finished_at) IS NOT FALSE AND NOT camp.is_open(first_check_at, o.shut) $$;
 
 ALTER TABLE camp.ticket OWNER TO frank;
 ALTER FUNCTION camp.tell(awty.alert) OWNER TO frank;
