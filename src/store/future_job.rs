@@ -82,12 +82,12 @@ statement!(
 
 // The query has two parts, because held checks are in an index of their own.
 statement! {
-    pub fn lock_job(job: &Text, spared: Option<&Text>) -> Vec<i64> = query,
+    pub fn lock_job(job: &Text, entity_name: Option<&Text>) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
       WHERE f.id = ANY (ARRAY(SELECT p.id FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held
                               UNION ALL
                               SELECT q.id FROM awty.future_job AS q WHERE q.job = $1 AND q.held))
-          AND f.entity_name IS DISTINCT FROM $2
+          AND ($2 IS NULL OR f.entity_name = $2)
       ORDER BY f.entity_name, f.entity_key FOR UPDATE"
 }
 

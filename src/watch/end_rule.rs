@@ -42,11 +42,11 @@ pub fn seen_all(rule: &Text) -> Result<(), Unseen> {
 }
 
 pub fn checks(job: &Text) -> i64 {
-    checks_except(job, None)
+    checks_of(job, None)
 }
 
-pub fn checks_except(job: &Text, spared: Option<&Text>) -> i64 {
-    let ids = future_job::lock_job(job, spared);
+pub fn checks_of(job: &Text, entity_name: Option<&Text>) -> i64 {
+    let ids = future_job::lock_job(job, entity_name);
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
     ids.len() as i64

@@ -7,7 +7,7 @@ use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::watched::WatchedRow;
 use super::stops::{self, Clocks, Seeing};
-use super::{CLEARED, Watched, cleared, end_rule};
+use super::{Watched, cleared, end_rule};
 use crate::call::argument_limits::MAX_ENTITY_KEY;
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::table::{self, key_text};
@@ -151,7 +151,7 @@ fn written_keys(firing: Firing) -> Option<(Option<Text>, Option<Text>)> {
 
 pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    end_rule::checks_except(&watched.rule.name, Some(&Text::from(CLEARED)));
+    end_rule::checks_of(&watched.rule.name, Some(&watched.rule.entity_name));
     cleared::clear_all(watched, by);
     if watched.source.stopped.is_some() {
         stops::forget_all(watched);

@@ -100,6 +100,15 @@ fn a_check_that_is_locked_while_its_rule_is_replaced_moves_later() {
 }
 
 #[test]
+fn a_walk_ends_although_the_table_is_emptied() {
+    let shop = filled();
+    shop.run(
+        "BEGIN; SELECT awty.watch('shop.orders', since => 'placed_at', until => 'false', within => '1 hour'); TRUNCATE shop.orders; COMMIT",
+    );
+    shop.await_true("the end of the walk", "SELECT walk = 'done' FROM awty.rule");
+}
+
+#[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
     const ROWS: i64 = 20_000;
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.catch_up_rate", "0").start());
