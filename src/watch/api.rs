@@ -346,7 +346,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
 /// Schedules a check that compares all open alerts with their rows, because the definition of the rule has changed.
 fn sweep(rule: &Rule, now: Time) {
     if alert::is_any_open(&rule.name) {
-        rule_check::put_special(&rule.name, SWEEP, now, rule.terms.role);
+        rule_check::restart_special(&rule.name, SWEEP, now, rule.terms.role);
         wakeup::at_commit(Some(rule.terms.role), clock::to_timestamp(now));
     }
 }
@@ -355,7 +355,7 @@ fn take_in(rule: &Rule, source: &Source, now: Time) {
     if rule.walk == Walk::Done {
         return;
     }
-    rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);
+    rule_check::restart_special(&rule.name, BACKFILL, now, rule.terms.role);
     wakeup::at_commit(Some(rule.terms.role), clock::to_timestamp(now));
     if rule.terms.existing.as_bytes() == b"upcoming" && source.has_rows() {
         error::log::notice("rows that are already late get no alert; existing => 'all' includes them".into());

@@ -51,9 +51,9 @@ pub fn clear_all(watched: &Watched, by: ScheduledBy) {
     let mut after = Text::from("");
     loop {
         let open = alert::open_after(name, &after, ALERTS);
-        let Some((last, ..)) = open.last() else { break };
-        after = last.clone();
-        let keys: Vec<Text> = open.into_iter().map(|(key, ..)| key).collect();
+        let Some(last) = open.last() else { break };
+        after = last.key.clone();
+        let keys: Vec<Text> = open.into_iter().map(|alert| alert.key).collect();
         clear(watched, &keys, by);
     }
 }

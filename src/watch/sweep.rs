@@ -1,7 +1,8 @@
 //! Compares a rule's open alerts with their rows. The comparison is needed because writes can bypass the triggers.
 
+use super::statements::alert::{self, Found};
+use super::statements::rule;
 use super::statements::rule_check::{self, ScheduledBy};
-use super::statements::{alert, rule};
 use super::stops::Clocks;
 use super::written::note;
 use super::{SWEEP, Watched, cleared, upkeep};
@@ -29,44 +30,52 @@ pub fn schedule_due(now: Time) {
     });
 }
 
-/// Compares the open alerts with their rows. If another session has locked an alert, the alert may stay open. In that
-/// case, the function returns the time at which to compare again.
+/// Compares the open alerts with their rows. An alert that another session locks or writes meanwhile may stay open. In
+/// that case, the function returns the time at which to compare again.
 pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let name = &watched.rule.name;
     let mut is_over = true;
     let mut after = Text::from("");
     loop {
         let open = alert::open_after(name, &after, ALERTS);
-        let Some((last, ..)) = open.last() else { break };
-        after = last.clone();
-        let keys: Vec<Text> = open.iter().map(|(key, ..)| key.clone()).collect();
+        let Some(last) = open.last() else { break };
+        after = last.key.clone();
+        let keys: Vec<Text> = open.iter().map(|alert| alert.key.clone()).collect();
         let clocks = Clocks::read(watched, &keys);
         let seen = watched.source.by_keys(&keys);
         let rows: HashMap<usize, _> = seen.into_iter().collect();
-        let (mut settled, mut ahead, mut stays) = (Vec::new(), Vec::new(), (Vec::new(), Vec::new()));
-        for (place, (key, level, since)) in open.into_iter().enumerate() {
+        let (mut settled, mut versions) = (Vec::new(), Vec::new());
+        let (mut ahead, mut stays) = (Vec::new(), (Vec::new(), Vec::new(), Vec::new()));
+        for (place, Found { key, level, since, version }) in open.into_iter().enumerate() {
             let found = rows
                 .get(&place)
                 .map_or(RowState::Gone, |row| row.state.found(since.unwrap_or(Time::MIN_UTC), clocks.stops(&key)));
             let alert = Alert { level: level.unsigned_abs(), ..Alert::NONE };
             match judge(found, alert, &watched.levels, &watched.job.options.limits, now) {
-                Verdict::Settled => settled.push(key),
+                Verdict::Settled => {
+                    settled.push(key);
+                    versions.push(version);
+                }
                 Verdict::Ahead(slot) if level > 0 => {
                     settled.push(key.clone());
+                    versions.push(version);
                     ahead.push((key, slot, since.filter(|_| watched.rule.terms.start().is_none()).unwrap_or(now)));
                 }
                 _ => {
                     if let RowState::Waiting { start, stops, .. } = found {
-                        let due_at = watched.due_at(start, stops);
                         stays.0.push(key);
-                        stays.1.push(due_at);
+                        stays.1.push(version);
+                        stays.2.push(watched.due_at(start, stops));
                     }
                 }
             }
         }
         let by = ScheduledBy { role: watched.job.role, at: now };
-        is_over &= cleared::clear_free(watched, &settled, by).is_empty();
-        alert::set_due(name, &stays.0, &stays.1);
+        // A client that has changed a row since it was read has also written the row's alert.
+        let free = alert::lock_unchanged(name, &settled, &versions);
+        is_over &= free.len() == settled.len();
+        cleared::clear(watched, &free, by);
+        alert::set_due(name, &stays.0, &stays.1, &stays.2);
         keep(watched, ahead, by.role);
     }
     if !is_over {

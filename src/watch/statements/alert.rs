@@ -14,7 +14,7 @@ use crate::store::{arg, from_timestamptz};
 use awty_core::Time;
 use awty_core::watch::{Alert, Hold};
 use pgrx::datum::TimestampWithTimeZone;
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::pg_sys;
 
 pub struct Open {
     pub key: Text,
@@ -28,6 +28,16 @@ pub struct Held {
 }
 
 row!(Held { level, since });
+
+pub struct Found {
+    pub key: Text,
+    pub level: i32,
+    pub since: Option<Time>,
+    /// The transaction that has written the alert last.
+    pub version: Text,
+}
+
+row!(Found { key, level, since, version });
 
 statement!(
     select_open,
@@ -61,18 +71,31 @@ statement!(
     c"UPDATE awty.alert SET since = $3, due_at = $4 WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL"
 );
 
-statement!(
-    update_due,
-    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID],
+statement! {
+    /// Returns the keys of the alerts that are locked now. Alerts that another transaction has locked, or has written
+    /// since their versions were read, are left out.
+    pub fn lock_unchanged(rule: &Text, keys: &[Text], versions: &[Text]) -> Vec<Text> = query,
+    c"SELECT a.entity_key FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS k (key, version)
+      CROSS JOIN LATERAL (
+          SELECT o.entity_key FROM awty.alert AS o
+          WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL AND o.xmin::pg_catalog.text = k.version
+          LIMIT 1 FOR UPDATE SKIP LOCKED
+      ) AS a"
+}
+
+statement! {
+    /// Leaves out the same alerts as [`lock_unchanged`].
+    pub fn set_due(rule: &Text, keys: &[Text], versions: &[Text], due_at: &[Time]) = query,
     c"UPDATE awty.alert AS a SET due_at = n.due_at
-      FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS n (key, due_at)
+      FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($4)) AS n (key, due_at)
       WHERE a.entity_key = n.key AND a.due_at <> n.due_at AND a.id = ANY (ARRAY(
-          SELECT l.id FROM pg_catalog.unnest($2) AS k (key)
+          SELECT l.id FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS k (key, version)
           CROSS JOIN LATERAL (
               SELECT o.id FROM awty.alert AS o
-              WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1 FOR UPDATE SKIP LOCKED
+              WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL AND o.xmin::pg_catalog.text = k.version
+              LIMIT 1 FOR UPDATE SKIP LOCKED
           ) AS l))"
-);
+}
 
 statement! {
     /// Waits if another client has locked the alert.
@@ -110,8 +133,8 @@ statement! {
 }
 
 statement! {
-    pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<(Text, i32, Option<Time>)> = query,
-    c"SELECT a.entity_key, a.level, a.since FROM awty.alert AS a
+    pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Found> = query,
+    c"SELECT a.entity_key, a.level, a.since, a.xmin::pg_catalog.text FROM awty.alert AS a
       WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.entity_key > $2 ORDER BY a.entity_key LIMIT $3"
 }
 
@@ -165,14 +188,6 @@ pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
 pub fn set_since(rule: &Text, key: &Text, since: Option<Time>, due_at: Time) {
     let (since, due_at) = (since.and_then(moment), moment(due_at));
     update_since().execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)]);
-}
-
-/// Skips alerts that another transaction has locked.
-pub fn set_due(rule: &Text, keys: &[Text], due_at: &[Time]) {
-    if !keys.is_empty() {
-        let due_at: Vec<_> = due_at.iter().map(|due_at| moment(*due_at)).collect();
-        update_due().execute(&[Some(rule.datum()), keys_arg(keys), due_at.into_datum()]);
-    }
 }
 
 pub fn put_level_0(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time) {

@@ -80,6 +80,37 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
+/// A sweep has read a row that met the rule. Before the sweep clears the row's alert, a client changes the row.
+#[test]
+fn a_sweep_leaves_an_alert_whose_row_has_changed_meanwhile() {
+    let shop = watched("");
+    shop.run(
+        "CREATE FUNCTION shop.waits(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS
+        $$ BEGIN IF id = 2 THEN PERFORM pg_advisory_xact_lock_shared(3); END IF; RETURN false; END $$",
+    );
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 2) AS n"));
+    await_state(&shop, "late 1:1 2:1; pending -");
+    shop.cluster.execute(
+        "postgres",
+        &["SET session_replication_role = replica; UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1"],
+    );
+    let mut barrier = shop.client();
+    barrier.batch_execute("SELECT pg_advisory_lock(3)").unwrap();
+    shop.run(
+        "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$shop.waits(id) OR status <> 'UNSHIPPED'$$, within => '3 hours',
+            existing => 'none', replace => true)",
+    );
+    shop.await_true(
+        "the sweep to read the rows",
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory' AND backend_type = 'awty worker')",
+    );
+    shop.run("UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 1");
+    barrier.batch_execute("SELECT pg_advisory_unlock(3)").unwrap();
+    await_state(&shop, "late 1:1 2:1; pending -");
+    shop.await_true("the sweep to end", "SELECT swept_at IS NOT NULL FROM awty.rule");
+    assert_eq!(state(&shop), "late 1:1 2:1; pending -");
+}
+
 #[test]
 fn an_inspection_records_nothing_twice() {
     let shop = watched("");
