@@ -160,6 +160,13 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
+/// A server does not start while a process of its predecessor is left.
+pub fn is_orphan() -> bool {
+    // SAFETY: a global of this process.
+    let postmaster = unsafe { pg_sys::PostmasterPid };
+    u32::try_from(postmaster).is_ok_and(|postmaster| postmaster != std::os::unix::process::parent_id())
+}
+
 /// DROP, RENAME and copies of a database wait only five seconds for connections to end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {

@@ -183,12 +183,26 @@ pub fn is_present() -> bool {
 
 /// The closure runs under the lock, so it must be short and must not call PostgreSQL.
 pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
+    correct_held_interrupts();
     look(&SHARED.share())
 }
 
 /// The closure runs under the lock, so it must be short and must not call PostgreSQL.
 pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
+    correct_held_interrupts();
     change(&mut SHARED.exclusive())
+}
+
+/// An ERROR sets PostgreSQL's count of held interrupts to zero. If a library catches an ERROR in a callback of an abort,
+/// as Citus does, the count is below zero after the abort. pgrx then does not release the lock, and the process no
+/// longer answers signals.
+fn correct_held_interrupts() {
+    // SAFETY: a global of this process, which no signal handler changes.
+    unsafe {
+        if pg_sys::InterruptHoldoffCount > u32::MAX / 2 {
+            pg_sys::InterruptHoldoffCount = 0;
+        }
+    }
 }
 
 /// The caller's transaction must be committed, so that the woken processes see its rows.

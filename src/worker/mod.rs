@@ -4,8 +4,8 @@
 //! them one by one. The next turn's flush, or that of the worker's end, makes their results durable.
 //!
 //! Invariant: however many checks of one job are due, each turn also takes checks of the role's other jobs and newly
-//! due checks. A worker exits as soon as a command such as DROP DATABASE waits for it, awty is disabled, or another
-//! role has been waiting for a worker.
+//! due checks. A worker exits as soon as a command such as DROP DATABASE waits for it, awty is disabled, the
+//! postmaster is dead, or another role has been waiting for a worker.
 
 mod abandoned;
 mod batch;
@@ -117,7 +117,10 @@ impl Worker {
     }
 
     fn has_to_leave(&self) -> bool {
-        !settings::enabled() || process::is_database_wanted(self.entry.database) || !self.entry.may_work()
+        !settings::enabled()
+            || process::is_orphan()
+            || process::is_database_wanted(self.entry.database)
+            || !self.entry.may_work()
     }
 
     fn turns(&mut self, from: i64) -> Next {

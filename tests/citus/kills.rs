@@ -1,4 +1,4 @@
-//! Kills nodes and workers in the middle of runs that write on another node.
+//! Kills nodes, postmasters and workers in the middle of runs that write on another node.
 
 use crate::load::Load;
 use crate::place::Place;
@@ -18,22 +18,41 @@ pub fn kills(place: &mut Place) -> String {
         let (struck, other) = (kill % 2, 1 - kill % 2);
         place.nodes[other].await_sql("postgres", "a run on two nodes", MIDDLE);
         let node = &mut place.nodes[struck];
-        if kill / 2 % 2 == 0 {
-            crash(node);
-            node.start();
-        } else {
-            let workers = node.pids("awty worker");
-            workers.iter().for_each(|pid| node.kill(Signal::KILL, *pid));
-            node.await_that("the server to come back", awty_testkit::PATIENCE, || {
-                node.try_client("postgres", "postgres").map(|_| ()).map_err(|error| error.to_string())
-            });
+        match kill / 2 % 3 {
+            0 => {
+                crash(node);
+                node.start();
+            }
+            1 => {
+                kill_postmaster(node);
+                node.start();
+            }
+            _ => {
+                let workers = node.pids("awty worker");
+                workers.iter().for_each(|pid| node.kill(Signal::KILL, *pid));
+                node.await_that("the server to come back", awty_testkit::PATIENCE, || {
+                    node.try_client("postgres", "postgres").map(|_| ()).map_err(|error| error.to_string())
+                });
+            }
         }
     }
     load.await_more(100);
     let orders = load.stop(place);
     place.await_none("prepared transactions to end", "SELECT count(*) FROM pg_prepared_xacts");
     place.await_all_ended();
-    format!("{KILLS} kills of nodes and workers, {orders} acknowledged orders: each had one effect")
+    format!("{KILLS} kills of nodes, postmasters and workers, {orders} acknowledged orders: each had one effect")
+}
+
+/// All other processes of the server must end by themselves.
+#[track_caller]
+fn kill_postmaster(node: &mut Cluster) {
+    let mut faults = node.new_faults();
+    node.kill_server();
+    // Citus raises an ERROR after the commit if it notices the death of the postmaster only then.
+    faults.extend(
+        node.new_faults().into_iter().filter(|fault| !fault.ends_with("AbortTransaction while in COMMIT state")),
+    );
+    assert!(faults.is_empty(), "{faults:#?}");
 }
 
 /// Kills all processes of the server, as the loss of its machine does. The stopped server starts no other process.

@@ -188,6 +188,20 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
+/// A server does not start while a process of its predecessor is left. These runs wait for nothing, so PostgreSQL's own
+/// code does not notice that the postmaster is dead.
+#[test]
+fn a_worker_with_minutes_of_work_leaves_after_the_death_of_the_postmaster() {
+    let mut shop = Shop::open();
+    let busy = "DECLARE t timestamptz := clock_timestamp() + '50 ms'; BEGIN WHILE clock_timestamp() < t LOOP END LOOP; RETURN NULL; END";
+    shop.job("busy", busy, "");
+    shop.run(
+        "SELECT count(awty.schedule('orders', n::text, 'busy', after => '0')) FROM generate_series(1, 20000) AS n",
+    );
+    shop.await_true("the first runs", "SELECT count(*) >= 3 FROM awty.future_job_history");
+    shop.cluster.kill_server();
+}
+
 #[test]
 fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
     let shop = Shop::open();

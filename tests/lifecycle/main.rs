@@ -16,6 +16,7 @@ mod effects;
 mod failures;
 mod fairness;
 mod figures;
+mod foreign_library;
 mod foreign_settings;
 mod guards;
 mod history;
