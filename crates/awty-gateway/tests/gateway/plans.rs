@@ -97,6 +97,7 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
         (OPEN, "int, bigint", "1, 20", "alert"),
         (CLEARED, "bigint", "20", "alert"),
         (NAMED, "text, bigint", "'orders', 20", "future_job"),
+        ("SELECT * FROM awty.late WHERE level >= $1", "int", "1", "alert"),
     ];
     for (number, (sql, types, values, table)) in queries.into_iter().enumerate() {
         client.batch_execute(&format!("PREPARE view{number} ({types}) AS {sql}")).unwrap();
