@@ -26,10 +26,9 @@ pub fn command(message: &str) -> Option<String> {
     is_schema.then(|| format!("GRANT USAGE ON SCHEMA awty, awty_http TO {};", quoted(&role)))
 }
 
+/// Quotes each name, because a role may be named like a keyword.
 fn quoted(name: &str) -> String {
-    let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-        && !name.starts_with(|letter: char| letter.is_ascii_digit());
-    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 #[cfg(test)]
@@ -48,6 +47,11 @@ mod tests {
         });
         let wanted = ["GRANT \"An\"\"n\" TO gateway;", "GRANT USAGE ON SCHEMA awty, awty_http TO \"An\"\"n\";"];
         assert_eq!(found.await, [Some(wanted[0].to_owned()), Some(wanted[1].to_owned()), None]);
+        let keyword = within(async {
+            are("user", "gateway");
+            command("permission denied to set role \"user\"")
+        });
+        assert_eq!(keyword.await.as_deref(), Some("GRANT \"user\" TO gateway;"));
         assert_eq!(command("permission denied to set role \"a\""), None);
     }
 }

@@ -97,12 +97,12 @@ fn a_gateway_tells_why_it_does_not_claim() {
     let mut tenant = shop.cluster.superuser("postgres");
     // The gateway's role may not act as the role that has signed in.
     tenant.batch_execute("REVOKE app FROM gateway").unwrap();
-    told(&browser, "/why", "permission denied to set role \"app\"", "GRANT app TO gateway;");
+    told(&browser, "/why", "permission denied to set role \"app\"", "GRANT \"app\" TO gateway;");
     tenant.batch_execute("GRANT app TO gateway").unwrap();
     told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
     // The role that has signed in may not use the schemas.
     tenant.batch_execute("REVOKE USAGE ON SCHEMA awty FROM app").unwrap();
-    told(&browser, "/why", "permission denied for schema awty", "GRANT USAGE ON SCHEMA awty, awty_http TO app;");
+    told(&browser, "/why", "permission denied for schema awty", "GRANT USAGE ON SCHEMA awty, awty_http TO \"app\";");
     tenant.batch_execute("GRANT USAGE ON SCHEMA awty TO app").unwrap();
     // No gateway claims, because the job belongs to no tenant of this gateway.
     tenant
