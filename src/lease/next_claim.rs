@@ -17,7 +17,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 /// `awty.next_claim_in()` tries this many of the oldest due checks before it searches all targets.
-const LOOK: usize = 100;
+const LOOK: usize = 10;
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
@@ -66,8 +66,10 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
             ahead.is_due = false;
             ahead.expiry = ahead.expiry.into_iter().chain(now.checked_add_signed(BUSY)).min();
         }
+        if ahead.is_due {
+            return Ok(to_interval(TimeDelta::zero())); // because what the other jobs have changes nothing
+        }
         let earlier = |one: Option<Time>, other: Option<Time>| one.into_iter().chain(other).min();
-        first.is_due |= ahead.is_due;
         first.slot = earlier(first.slot, ahead.slot);
         first.expiry = earlier(first.expiry, ahead.expiry);
     }

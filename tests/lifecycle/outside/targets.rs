@@ -280,6 +280,30 @@ fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
     assert_eq!(wait(), 0.0);
 }
 
+/// Every worker of several jobs asks after each of its claims.
+#[test]
+fn the_question_when_to_claim_reads_few_checks() {
+    let shop = shop_with("", &[("a", 1)]);
+    shop.run("SELECT awty.register('post'), awty.alter_target('post', 'b', blocked_until => 'infinity')");
+    shop.run("SELECT awty.schedule_many('b', array_agg(n::text), 'post', after => '0') FROM generate_series(1, 1000) AS n");
+    shop.await_true("all checks to be due", "SELECT max(next_check_at) <= clock_timestamp() FROM awty.future_job");
+    let mut client = shop.client();
+    let mut transaction = client.transaction().unwrap();
+    let mut read = |jobs: &str| -> (f64, i64) {
+        let sql = "SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid))::bigint FROM pg_index WHERE indrelid = 'awty.future_job'::regclass";
+        let before: i64 = transaction.query_one(sql, &[]).unwrap().get(0);
+        let ask = format!("SELECT EXTRACT(epoch FROM awty.next_claim_in('{jobs}'))::float8");
+        let wait = transaction.query_one(&ask, &[]).unwrap().get(0);
+        (wait, transaction.query_one(sql, &[]).unwrap().get::<_, i64>(0) - before)
+    };
+    let (wait, rows) = read("{mail,post}");
+    assert_eq!(wait, 0.0);
+    assert!(rows <= 5, "{rows} checks were read, although the first job has a due check");
+    let (wait, rows) = read("{post}");
+    assert!(wait > 0.0, "the only target of this job is blocked");
+    assert!(rows <= 30, "{rows} checks of a blocked target were read");
+}
+
 /// The open transaction has deleted the row with the rate limit of the job `mail`.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
