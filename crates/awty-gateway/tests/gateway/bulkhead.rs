@@ -70,3 +70,24 @@ fn a_gateway_that_is_full_of_calls_that_hang_says_so() {
     of_three(&format!("unschedule({uri})"));
     readyz(200);
 }
+
+/// Each claim is a transaction of its own.
+#[test]
+fn many_due_calls_of_a_tenant_do_not_make_the_claims_of_others_long() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.add_tenant("bad");
+    let mut bad = shop.cluster.client("postgres", "bad");
+    bad.batch_execute(&format!("SELECT awty.alter_target('http.bad', '{}', concurrency => 1000)", receiver.origin()))
+        .unwrap();
+    let send = format!("SELECT awty_http.send('{}' || n) FROM generate_series(1, 300) AS n", receiver.uri("/hang/"));
+    bad.batch_execute(&send).unwrap();
+    shop.await_text(
+        "SELECT bool_and(next_check_at <= clock_timestamp()) FROM awty.future_job WHERE job = 'http.bad'",
+        "true",
+    );
+    let _gateway = shop.gateway("one");
+    shop.await_text("SELECT count(*) FROM awty.lease WHERE job = 'http.bad'", "300");
+    let largest =
+        shop.text("SELECT max(n) FROM (SELECT count(*) AS n FROM awty_internal.lease GROUP BY leased_at) AS claims");
+    assert!(largest.parse::<u32>().unwrap() <= 100, "a claim of two jobs took {largest} checks");
+}
