@@ -62,9 +62,17 @@ pub fn select(what: &str) -> String {
     format!("{} {what};", "SELECT")
 }
 
-/// A click selects the whole text.
+/// A click selects the whole text. Control characters are shown by pictures, because a pasted ^C would end the text of a
+/// role in the command, and the rest of the text would be a command of its own.
 pub fn command(text: &str) -> Markup {
-    html! { pre.command { code { (text) } } }
+    let shown = text.chars().map(|letter| match letter {
+        '\n' | '\t' => letter,
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or_default(),
+        '\u{7f}' => '\u{2421}',
+        letter if letter.is_control() => char::REPLACEMENT_CHARACTER,
+        letter => letter,
+    });
+    html! { pre.command { code { (shown.collect::<String>()) } } }
 }
 
 pub fn string(value: &Value) -> &str {
@@ -203,6 +211,15 @@ mod tests {
         assert!(!page.contains("<script") && !page.contains("<img") && page.contains("&lt;script&gt;"));
         let forms = button("/x", "<i>", &[("key", string(&row["key"]))]).into_string();
         assert!(!forms.contains("<i>") && !forms.contains("\"><img"), "{forms}");
+    }
+
+    #[test]
+    fn a_command_has_no_control_characters() {
+        let shown = command("awty.resume('a\u{3}b\u{1b}[201~\r\u{9b}\u{7f}');\n\tx").into_string();
+        assert_eq!(
+            shown,
+            "<pre class=\"command\"><code>awty.resume('a\u{2403}b\u{241b}[201~\u{240d}\u{fffd}\u{2421}');\n\tx</code></pre>"
+        );
     }
 
     #[test]
