@@ -273,9 +273,9 @@ impl Error {
             Error::OtherRole { job, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("job \"{job}\" can be tried only by role \"{role}\""),
-                format!("Connect as {}. SET ROLE is not enough.", ident(role)),
+                format!("SET ROLE {};", ident(role)),
             )
-            .detail("The job runs with that role's rights, and its function could switch back to the role of the session."),
+            .detail("The job runs with that role's rights."),
             Error::TooManyJobs { role, max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!("role \"{role}\" cannot have more than {max} jobs"),

@@ -4,8 +4,14 @@
 //! hide rows raises an error.
 
 use super::owner::{as_user, pin_search_path, set_local};
-use super::scalar;
+use super::{catalog, scalar};
 use pgrx::pg_sys;
+
+/// Runs `body` with the rights of the current role in a security-restricted operation. `body` cannot get back the rights
+/// of the session's role.
+pub fn confined<R>(body: impl FnOnce() -> R) -> R {
+    as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, body)
+}
 
 /// In a security-restricted operation, `body` cannot change the session's settings or its role.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {

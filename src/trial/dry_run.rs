@@ -1,5 +1,5 @@
-//! Invariant: a dry run leaves nothing behind, except that sequences advance. It locks no row. The caller and the
-//! session's user must be the job's role.
+//! Invariant: a dry run leaves nothing behind, except that sequences advance. It locks no row. The caller must be the
+//! job's role. If the session has another role, too, the function runs in a security-restricted operation.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;
@@ -11,7 +11,7 @@ use crate::function;
 use crate::pg::catch::Failure;
 use crate::pg::subtransaction::undone;
 use crate::pg::text::Text;
-use crate::pg::{catalog, clock, sqlstate};
+use crate::pg::{catalog, clock, role, sqlstate};
 use crate::process::timer;
 use crate::run::call::{Caller, ask};
 use crate::store::job::Job;
@@ -66,7 +66,7 @@ fn try_check(args: &Args) -> Result<Row> {
     if job.is_external() {
         return Err(LeaseError::NoFunction { job: job.name.to_string() }.into());
     }
-    if !catalog::is_alone(job.role) {
+    if catalog::current_role() != job.role {
         return Err(Error::OtherRole { job: job.name.to_string(), role: catalog::role_label(job.role) });
     }
     let job_args = args.jsonb(3)?;
@@ -112,7 +112,8 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
     let answered = undone(|| {
         let function = function::of_job(job)?;
         timer::arm_cancel(limits.timeout.to_std().unwrap_or_default());
-        let mut answers = ask(job, function, &[trial.row], Caller::Client)?;
+        let call = || ask(job, function, &[trial.row], Caller::Client);
+        let mut answers = if catalog::is_alone(job.role) { call() } else { role::confined(call) }?;
         // A run that cancelled or replaced its own check has answered successfully.
         Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })
     });

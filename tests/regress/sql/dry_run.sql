@@ -22,9 +22,31 @@ BEGIN
     RETURN NULL;
 END $$;
 SELECT awty.register('try', 'shop.try', timeout => '100 ms', max_attempts => 2);
--- Only a session of the job's role may call it. If a superuser's session has only set the role, the function could switch back to the
--- superuser.
-SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
+-- In a session of another role that has set the role, the function cannot get back the rights of the session.
+CREATE FUNCTION shop.escape(j awty.future_job) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF j.args ->> 0 IS NOT NULL THEN EXECUTE j.args ->> 0; END IF;
+    RAISE '% with the rights of %', current_user, current_setting('role');
+END $$;
+CREATE TABLE shop.escaped (n integer);
+CREATE FUNCTION shop.at_commit() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RESET ROLE; RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON shop.escaped DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION shop.at_commit();
+CREATE FUNCTION shop.as_other() RETURNS void LANGUAGE sql SECURITY DEFINER AS $$ SELECT set_config('role', 'none', false) $$;
+SELECT awty.register('escape', 'shop.escape');
+SELECT message FROM awty.dry_run('orders', 1, 'escape');
+SELECT what, t.sqlstate, t.message FROM unnest(ARRAY['RESET ROLE', 'SET ROLE postgres', 'SET LOCAL ROLE NONE', 'SET SESSION AUTHORIZATION DEFAULT', 'RESET ALL',
+    $$SELECT set_config('role', 'none', true)$$, 'SELECT shop.as_other()', 'INSERT INTO shop.escaped VALUES (1)', 'CREATE TEMP TABLE t (n integer)', 'PREPARE p AS SELECT 1',
+    'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'LISTEN c', 'DISCARD ALL', 'COMMIT']) AS what
+    CROSS JOIN LATERAL awty.dry_run('orders', 1, 'escape', to_jsonb(what)) AS t;
+ALTER FUNCTION shop.escape SET role = 'postgres';
+SELECT sqlstate, message FROM awty.dry_run('orders', 1, 'escape');
+ALTER FUNCTION shop.escape RESET role;
+ALTER FUNCTION shop.escape SECURITY DEFINER;
+SELECT sqlstate, message FROM awty.dry_run('orders', 1, 'escape', '["RESET ROLE"]');
+SELECT current_user, current_setting('role');
+SELECT awty.unregister('escape');
+DROP TABLE shop.escaped;
+DROP FUNCTION shop.escape, shop.as_other, shop.at_commit;
 RESET ROLE;
 SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
 
