@@ -60,7 +60,7 @@ impl Db {
     }
 
     pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
-        let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)) };
+        let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)), closes: false };
         if let Some(client) = &request.client {
             client.batch_execute("BEGIN").await?;
             client.query_one(TERMS, &[]).await?;
@@ -74,9 +74,15 @@ impl Db {
 pub struct Request {
     client: Option<Object>,
     place: Option<Box<dyn Send + Sync>>,
+    closes: bool,
 }
 
 impl Request {
+    /// Ends the session with this request, because a function of a role may leave locks and other things in the session.
+    pub(super) const fn close_session(&mut self) {
+        self.closes = true;
+    }
+
     pub(super) async fn maybe(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>, Trouble> {
         Ok(self.rows(sql, values).await?.pop())
     }
@@ -103,9 +109,10 @@ impl Request {
 impl Drop for Request {
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
-            let place = self.place.take();
+            let (place, closes) = (self.place.take(), self.closes);
             tokio::spawn(async move {
-                if !matches!(tokio::time::timeout(PATIENCE, client.batch_execute("ROLLBACK")).await, Ok(Ok(()))) {
+                let undone = tokio::time::timeout(PATIENCE, client.batch_execute("ROLLBACK")).await;
+                if closes || !matches!(undone, Ok(Ok(()))) {
                     drop(Object::take(client));
                 }
                 drop(place);

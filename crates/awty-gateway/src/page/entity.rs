@@ -2,7 +2,9 @@
 
 use super::fail::{Fail, View};
 use super::form::{Form, see};
-use super::parts::{Mark, button, command, empty, entity, entity_place, job, mark, select, string, table, text, time};
+use super::parts::{
+    Mark, button, command, empty, entity, entity_place, job, mark, outcome, select, string, table, text, time,
+};
 use super::visit::Visit;
 use super::words::moment;
 use super::{alerts, frame};
@@ -88,15 +90,52 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
             @if !future.is_empty() { (table("What comes", &columns(), future.iter().map(event).collect())) }
             @if !past.is_empty() { (table("What was", &columns(), past.iter().rev().map(event).collect())) }
         }
-        @for check in &checks {
-            details {
-                summary { "What would " (string(&check["job"])) " do now?" }
-                p { "In a session of the job's role, this runs the function and undoes everything:" }
-                (command(&select(&format!("* FROM awty.dry_run({}, {}, {})", quoted(name), quoted(key), quoted(string(&check["job"]))))))
-            }
-        }
+        @for check in &checks { (trial(check, visit.writes())) }
     };
     Ok(frame::live(visit, &format!("{name} {key}"), body))
+}
+
+/// Offers to run the function of a check. Nobody runs the function of an external job.
+fn trial(check: &Value, writes: bool) -> Markup {
+    let Some(is_own) = check["tries"].as_bool() else { return html! {} };
+    let [name, key, of] = ["name", "key", "job"].map(|name| string(&check[name]));
+    html! {
+        details {
+            summary { "What would " (of) " do now?" }
+            @if is_own && writes {
+                p { "This runs the function and undoes everything. Only sequences advance, and effects outside of the database stay." }
+                (button(&entity_place(name, key), "Try it", &[("job", of)]))
+                p { "The same in a session of the job’s role:" }
+            } @else {
+                p { "In a session of the job’s role, this runs the function and undoes everything:" }
+            }
+            (command(&select(&format!("* FROM awty.dry_run({}, {}, {})", quoted(name), quoted(key), quoted(of)))))
+        }
+    }
+}
+
+/// Shows what a check would do. Nothing is kept, so the answer is the view itself.
+pub async fn try_job(visit: Visit, form: Form) -> View {
+    visit.asker.may("write")?;
+    let need = |name| visit.query.need(name);
+    let (name, key, of) = (need("name")?, need("key")?, form.need("job")?);
+    visit.count().await?;
+    let tried = visit.dry_run((name, key, of)).await?;
+    let body = html! {
+        h1 { span.soft { (name) } " " (key) }
+        section.notice role="status" {
+            p { "What " (job(of)) " would do now:" }
+            @if let Some(message) = tried["message"].as_str() {
+                p { (mark(Mark::Bad, "It would fail:")) " " (message) " (" (string(&tried["sqlstate"])) ")" }
+            }
+            p {
+                @if let Some(end) = tried["outcome"].as_str() { "The check would end: " (outcome(end)) }
+                @else { "The check would be due again at " (time(&tried["next_check_at"])) }
+            }
+        }
+        p { "All changes were undone. " a href=(entity_place(name, key)) { "Back to its life" } }
+    };
+    Ok(frame::still(&visit, &format!("{name} {key}"), body))
 }
 
 fn quoted(text: &str) -> String {

@@ -66,7 +66,7 @@ pub fn router(page: Page) -> Router {
         .route("/slots/{slot}", get(slots::one))
         .route("/history", get(history::show))
         .route("/history/{id}/retry", post(history::retry))
-        .route("/entity", get(entity::show))
+        .route("/entity", get(entity::show).post(entity::try_job))
         .route("/entity/{action}", post(entity::act))
         .route("/schedules", get(schedules::show))
         .route("/schedules/new", get(schedule_form::new).post(schedule_form::create).layer(of_schedule))

@@ -116,6 +116,14 @@ impl Visit {
         Ok(())
     }
 
+    /// Runs the function of a job for one entity, and undoes everything.
+    pub async fn dry_run(&self, of: (&str, &str, &str)) -> Result<Value, Fail> {
+        let Reading { request, begun } = self.change().await?;
+        let tried = views::dry_run(request, of).await?;
+        self.spent(begun);
+        Ok(tried)
+    }
+
     /// Reads only the number of late rows, for a view whose other content comes from the API.
     pub async fn count(&self) -> Result<(), Fail> {
         self.end(self.read().await?).await

@@ -24,6 +24,9 @@ pub async fn show(visit: Visit) -> View {
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
+    // A finding with the same command has the same cause as the first reason.
+    let is_told = |finding: &Value| why.is_some() && !finding["fix"].is_null() && finding["fix"] == database["fix"];
+    let findings: Vec<_> = findings.iter().filter(|finding| !is_told(finding)).collect();
     let clock = clock(&times, &database["last_slot_run"], asked);
     let is_well = why.is_none() && gateway.is_empty() && findings.is_empty() && clock.is_none();
     let body = html! {

@@ -49,6 +49,7 @@ mod stopping;
 mod strangers;
 mod targets;
 mod tenants;
+mod trials;
 mod views;
 mod visitor;
 mod visits;

@@ -40,10 +40,24 @@ macro_rules! check {
             'attempt', f.attempt) "
     };
 }
+/// `tries` is null if the job has no function. Otherwise, `tries` says whether the role is the job's role.
 const PENDING: &str = concat!(
     check!(),
-    "FROM awty.future_job AS f WHERE f.entity_name = $1 AND f.entity_key = $2 ORDER BY f.job LIMIT $3"
+    "|| pg_catalog.jsonb_build_object('tries', (SELECT pg_catalog.pg_get_userbyid(j.role) = current_user FROM awty.job AS j
+        WHERE j.job = f.job AND j.function_name IS NOT NULL))
+    FROM awty.future_job AS f WHERE f.entity_name = $1 AND f.entity_key = $2 ORDER BY f.job LIMIT $3"
 );
+/// Sets what the role's own sessions have, because a worker runs the function with these settings.
+const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
+        SELECT pg_catalog.substr(c, pg_catalog.length(s.name) + 2)
+        FROM pg_catalog.pg_db_role_setting AS r CROSS JOIN LATERAL pg_catalog.unnest(r.setconfig) AS c
+        WHERE r.setdatabase IN (0, (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()))
+          AND r.setrole IN (0, (SELECT o.oid FROM pg_catalog.pg_roles AS o WHERE o.rolname = current_user))
+          AND pg_catalog.starts_with(c, s.name || '=')
+        ORDER BY r.setrole = 0, r.setdatabase = 0 LIMIT 1), s.reset_val), true)
+    FROM pg_catalog.pg_settings AS s WHERE s.name IN ('search_path', 'TimeZone')";
+/// Has no operator, because the search path is the role's own here.
+const TRY: &str = "SELECT pg_catalog.to_jsonb(t) FROM awty.dry_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) AS t";
 /// Reads the checks of each job by the job's indexes, because the checks of other roles may have this name. Of the held
 /// checks, reads the first 10,000 of each job.
 pub const NAMED: &str = concat!(
@@ -172,4 +186,11 @@ pub async fn release(request: &Request, (name, key, job): (&str, &str, Option<&s
 
 pub async fn check_now(request: &Request, (name, key, job): (&str, &str, Option<&str>)) -> Result<(), Trouble> {
     request.maybe(CHECK_NOW, &[&name, &key, &job]).await.map(drop)
+}
+
+/// Runs the function of a job for one entity. The end of the session undoes everything.
+pub async fn dry_run(mut request: Request, (name, key, job): (&str, &str, &str)) -> Result<Value, Trouble> {
+    request.close_session();
+    request.rows(OWN_SETTINGS, &[]).await?;
+    Ok(all(&request, TRY, &[&name, &key, &job]).await?.pop().unwrap_or_default())
 }

@@ -1,0 +1,106 @@
+//! Tries the functions of jobs from the page, with functions that attack the gateway's session.
+
+use crate::people::open;
+use crate::shop::until;
+use crate::visitor::Browser;
+
+const LIFE: &str = "/entity?name=orders&key=1";
+
+#[test]
+fn a_function_is_tried_and_undone() {
+    let (shop, gateway, _) = open();
+    shop.cluster
+        .execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app", "ALTER ROLE app SET search_path = 'own'"]);
+    shop.cluster.execute("postgres", &["ALTER ROLE app SET timezone = 'Asia/Kolkata'"]);
+    shop.app(
+        "CREATE TABLE notes (note text);
+         CREATE FUNCTION look(check_row awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
+         BEGIN
+             INSERT INTO notes SELECT 'seen';
+             PERFORM pg_advisory_lock(4711);
+             CASE check_row.args ->> 0
+                 WHEN 'again' THEN RETURN now() + interval '1 day';
+                 WHEN 'fail' THEN RAISE '<b>no stock</b> in %', current_setting('TimeZone') USING ERRCODE = 'AW042';
+                 ELSE RETURN NULL;
+             END CASE;
+         END $$;
+         SELECT awty.register(job, 'look') FROM unnest('{done,again,fail}'::text[]) AS job;
+         SELECT awty.schedule('orders', '1', job, after => '1 day', args => to_jsonb(job)) FROM unnest('{done,again,fail}'::text[]) AS job;
+         SELECT awty.register('mail'), awty.schedule('orders', '2', 'mail', after => '1 day')",
+    );
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let page =
+        browser.shows(LIFE, &["What would again do now?", "Try it", "SELECT * FROM awty.dry_run('orders', "]);
+    assert_eq!(page.matches("Try it").count(), 3, "{page}");
+    for (job, told) in [
+        ("done", "The check would end: "),
+        ("again", "The check would be due again at "),
+        ("fail", "&lt;b&gt;no stock&lt;/b&gt; in Asia/Kolkata (AW042)"),
+    ] {
+        let tried = browser.post(LIFE, &[("job", job)]);
+        assert!(tried.status == 200 && tried.text.contains(told), "{job}: {}", tried.text);
+    }
+    assert_eq!(shop.text("SELECT count(*) FROM own.notes"), "0");
+    assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE attempt = 0 AND entity_key = '1'"), "3");
+    let locked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711";
+    until("the lock of the function to end with its session", || {
+        if shop.text(locked) == "0" { Ok(()) } else { Err(shop.text(locked)) }
+    });
+    // A token that may only read has the statement alone, and an external job has no function.
+    let reader = Browser::of(&shop, &gateway, "app", "read");
+    assert!(!reader.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
+    assert_eq!(reader.post(LIFE, &[("job", "done")]).status, 403);
+    assert!(!reader.shows("/entity?name=orders&key=2", &["mail"]).contains("What would"));
+    assert_eq!(browser.post("/entity?name=orders&key=2", &[("job", "mail")]).status, 422);
+    // Another role's functions are not tried, even if the role may become the other role.
+    shop.cluster.execute("postgres", &["GRANT app TO other"]);
+    let member = Browser::of(&shop, &gateway, "other", "write");
+    assert!(!member.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
+    let refused = member.post(LIFE, &[("job", "done")]);
+    assert!(refused.status == 403 && refused.text.contains("can be tried only by role"), "{}", refused.text);
+}
+
+/// The session belongs to the gateway's role, which can become any tenant.
+#[test]
+fn a_tried_function_gets_no_right_of_the_gateway() {
+    let (shop, gateway, _) = open();
+    shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO app"]);
+    shop.app(
+        "CREATE TABLE bait (n integer);
+         CREATE FUNCTION spring() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RESET ROLE; RETURN NULL; END';
+         CREATE CONSTRAINT TRIGGER spring AFTER INSERT ON bait DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION spring();
+         CREATE FUNCTION switch() RETURNS void LANGUAGE sql SECURITY DEFINER AS $$ SELECT set_config('role', 'tenant', true) $$;
+         CREATE FUNCTION escape(check_row awty.future_job) RETURNS void LANGUAGE plpgsql AS $$
+         BEGIN
+             EXECUTE check_row.args ->> 0;
+             RAISE 'it is % now', current_user;
+         END $$;
+         SELECT awty.register('escape', 'escape')",
+    );
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    for way in [
+        "RESET ROLE",
+        "SET ROLE tenant",
+        "SET LOCAL ROLE NONE",
+        "SET SESSION AUTHORIZATION DEFAULT",
+        "SELECT switch()",
+        "SELECT set_config('role', 'none', false)",
+        "INSERT INTO bait VALUES (1)",
+        "PREPARE p AS SELECT 1",
+        "CREATE TEMP TABLE pg_class (n integer)",
+        "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+    ] {
+        let quoted = way.replace('\'', "''");
+        shop.app(&format!(
+            "SELECT awty.schedule('orders', '1', 'escape', after => '1 day', args => to_jsonb('{quoted}'::text))"
+        ));
+        let tried = browser.post(LIFE, &[("job", "escape")]);
+        let is_refused = ["security-restricted operation (42501)", "security-definer function (42501)"]
+            .iter()
+            .any(|end| tried.text.contains(end));
+        assert!(tried.status == 200 && is_refused && !tried.text.contains("it is"), "{way}: {}", tried.text);
+    }
+    shop.app("SELECT awty.schedule('orders', '1', 'escape', after => '1 day', args => to_jsonb('SELECT 1'::text))");
+    let tried = browser.post(LIFE, &[("job", "escape")]);
+    assert!(tried.text.contains("it is app now (P0001)"), "{}", tried.text);
+}
