@@ -135,7 +135,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
     );
     let few = 5_000;
     let counted = 112_000;
-    let statements: [(&str, &str, &[&str], i64); 17] = [
+    let statements: [(&str, &str, &[&str], i64); 18] = [
         ("late", views::LATE_COUNT, &["1001"], few),
         ("alerts", views::OPEN, &["1", "10"], few),
         ("cleared", views::CLEARED, &["20"], few),
@@ -149,6 +149,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         ("next", views::NEXT_DUE, &[], few),
         ("targets", views::TARGETS, &["10"], few),
         ("problems", views::PROBLEMS, &["NULL", "NULL", "51"], few),
+        ("named", views::NAMED, &["'user'", "100"], few),
         ("history", views::HISTORY, &["NULL", "NULL", "51"], few),
         ("status", status::STATUS, &[], counted),
         ("jobs", views::JOBS, &["500"], counted),

@@ -139,7 +139,10 @@ pub async fn alerts_of(request: &Request, name: &str, key: &str) -> Result<Vec<V
 pub async fn pending(request: &Request, name: &str, key: Option<&str>, limit: i64) -> Result<Vec<Value>, Trouble> {
     match key {
         Some(key) => all(request, PENDING, &[&name, &key, &limit]).await,
-        None => all(request, NAMED, &[&name, &limit]).await,
+        None => {
+            request.maybe(BY_INDEX, &[]).await?;
+            all(request, NAMED, &[&name, &limit]).await
+        }
     }
 }
 
