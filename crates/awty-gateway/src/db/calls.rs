@@ -10,6 +10,17 @@ const ATTEMPTS: &str = concat!(
     "::text, a.ended_at::text, a.lease::text
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
+/// Looks whether other endpoints were called while a call was late: those that are called at least twice in that time,
+/// among 200 of the same job. `near` endpoints have the same target.
+const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('others', pg_catalog.count(*), 'called', pg_catalog.count(*) FILTER (WHERE o.called),
+        'near', pg_catalog.count(*) FILTER (WHERE o.near), 'near_called', pg_catalog.count(*) FILTER (WHERE o.near AND o.called))
+    FROM (SELECT w.entity_name = e.entity_name AS near, EXISTS (
+              SELECT FROM awty.attempt AS a WHERE a.entity_name = w.entity_name AND a.entity_key = w.entity_key AND a.job = w.job
+                AND a.ended_at > l.slot AND a.leased_at > l.slot + '1 s'::interval AND a.leased_at < l.slot + 0.8 * l.late) AS called
+          FROM (SELECT $2::text::timestamptz AS slot, $3::text::timestamptz - $2::text::timestamptz AS late) AS l
+          CROSS JOIN awty_http.endpoint AS e
+          CROSS JOIN LATERAL (SELECT * FROM awty_http.endpoint AS w WHERE w.job = e.job ORDER BY w.id LIMIT 200) AS w
+          WHERE e.id = $1 AND w.id <> e.id AND w.every <= l.late / 2 AND w.created_at < l.slot AND w.deleted_at IS NULL) AS o";
 const NEXT: &str = "SELECT pg_catalog.to_jsonb(n) FROM awty_http_internal.next_calls($1, $2) AS n";
 const STATS: &str = "SELECT pg_catalog.to_jsonb(s) || pg_catalog.jsonb_build_object(
         'lateness_p50', EXTRACT(epoch FROM s.lateness_p50), 'lateness_p95', EXTRACT(epoch FROM s.lateness_p95),
@@ -43,6 +54,12 @@ pub async fn attempts(
         Ok((call(row.try_get(0)?).unwrap_or_default(), place(row)?))
     };
     request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
+}
+
+/// Returns how many other endpoints there were while a call was late, and how many of them were called.
+pub async fn meanwhile(request: &Request, id: &str, slot: &str, at: &str) -> Result<Value, Trouble> {
+    let row = request.maybe(MEANWHILE, &[&id, &slot, &at]).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }
 
 pub async fn next(request: &Request, id: &str, count: i32) -> Result<Vec<Value>, Trouble> {

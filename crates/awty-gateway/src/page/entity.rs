@@ -1,5 +1,6 @@
 //! `/entity`: everything that awty did and will do for one entity, and the forms that change its checks.
 
+use super::calls::Last;
 use super::fail::{Fail, View};
 use super::form::{Form, see};
 use super::parts::{
@@ -66,6 +67,11 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let open = views::alerts_of(&reading, name, key).await?;
     let schedule = views::schedule_of(&reading, name, key).await?;
     let events = views::explain(&reading, name, key).await?;
+    let schedule = schedule.as_ref().and_then(Value::as_str);
+    let calls = match schedule {
+        Some(id) => Some(Last::read(&reading, id, None).await?),
+        None => None,
+    };
     visit.end(reading).await?;
     let now = crate::clock::now();
     let (past, future): (Vec<&Value>, Vec<&Value>) =
@@ -81,13 +87,14 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let columns = || [text("At"), text("Job"), text("Event"), text("Detail")];
     let body = html! {
         h1 { span.soft { (name) } " " (key) }
-        @if let Some(id) = schedule.as_ref().and_then(Value::as_str) { p { a href=(format!("/schedules/{id}")) { "The schedule of this URI" } } }
+        @if let Some(id) = schedule { p { a href=(format!("/schedules/{id}")) { "The schedule of this URI" } } }
         @if !open.is_empty() { (alerts::open("Alerts", &open, visit)) }
         @if !checks.is_empty() { (pending(&checks, visit)) }
         @if events.is_empty() {
             (empty("Its life", "awty knows nothing of this entity, or this role may not see it. Name and key are written as in awty.schedule():", Some(&select(&format!("* FROM awty.explain({}, {})", quoted(name), quoted(key))))))
         } @else {
             @if !future.is_empty() { (table("What comes", &columns(), future.iter().map(event).collect())) }
+            @if let Some((calls, id)) = calls.as_ref().zip(schedule) { (calls.draw(id)) }
             @if !past.is_empty() { (table("What was", &columns(), past.iter().rev().map(event).collect())) }
         }
         @for check in &checks { (trial(check, visit.writes())) }

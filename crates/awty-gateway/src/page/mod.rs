@@ -10,6 +10,7 @@
 mod alerts;
 mod answer;
 mod attempt;
+mod calls;
 pub mod chart;
 mod cookies;
 mod document;

@@ -1,15 +1,15 @@
 //! `/schedules/{id}`: one endpoint with its settings, its next times, its charts and its last calls.
 
 use super::answer::BODY;
+use super::calls::Last;
 use super::chart::Range;
 use super::draw::{Chart, Series, Unit};
 use super::fail::{Fail, View};
-use super::parts::{Mark, button, command, empty, linked_time, mark, number, reason, string, table, text, time};
+use super::frame;
+use super::parts::{button, command, empty, reason, string, time};
 use super::schedules::{plan, result, state};
 use super::visit::Visit;
 use super::words::{count, encoded, moment};
-use super::{attempt, frame};
-use crate::db::calls;
 use crate::duration::parse_or_zero;
 use axum::extract::Path;
 use chrono::DateTime;
@@ -43,7 +43,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         visit.get(&format!("/v1{place}/stats?bucket={bucket}&from={}&to={}", encoded(&from), encoded(&to))).await?;
     let next = visit.get(&format!("/v1{place}/next?count=5")).await?;
     let reading = visit.read().await?;
-    let attempts = calls::attempts(&reading, &id, until.map(|_| to.as_str()), until.map(|_| 0), 20).await?;
+    let last = Last::read(&reading, &id, until.map(|_| to.as_str())).await?;
     visit.end(reading).await?;
     let body = html! {
         h1 { (string(&row["uri"])) }
@@ -61,7 +61,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         }
         (choices(&place, bucket, until.is_some(), &range))
         (charts(stats.items(), range, step))
-        (last(&attempts, &id))
+        (last.draw(&id))
         details { summary { "Repeat this request by hand" } (command(&curl(&row))) }
     };
     Ok(frame::live(&visit, string(&row["uri"]), body))
@@ -142,28 +142,6 @@ fn charts(items: &[Value], range: Range, step: i64) -> Markup {
         (Chart { title: "Lateness", sentence: &late, range, unit: Unit::Millis, stacked: vec![], lines: lines("lateness"), bands: vec![] }.draw())
         (Chart { title: "Duration", sentence: &slow, range, unit: Unit::Millis, stacked: vec![], lines: lines("duration"), bands: vec![] }.draw())
     }
-}
-
-fn last(attempts: &[calls::Item], id: &str) -> Markup {
-    if attempts.is_empty() {
-        return empty("Last calls", "No call has ended, as far as awty.attempt_retention keeps them.", None);
-    }
-    let row = |(call, key): &calls::Item| {
-        let word = if call["ok"] == true { mark(Mark::Good, "ok") } else { mark(Mark::Bad, "failed") };
-        let place = key.get(1).map(|lease| attempt::place(lease, id, string(&call["ended_at"]))).unwrap_or_default();
-        vec![
-            linked_time(&place, &call["at"]),
-            word,
-            attempt::said(call),
-            html! { (call["attempt"]) },
-            time(&call["slot"]),
-        ]
-    };
-    table(
-        "Last calls",
-        &[text("Called"), text("Result"), text("Answer"), number("Attempt"), text("Slot")],
-        attempts.iter().map(row).collect(),
-    )
 }
 
 /// The request without its secrets and its signature. `--globoff` and `--data-raw` keep curl from reading patterns in the

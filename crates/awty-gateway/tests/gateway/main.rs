@@ -18,6 +18,7 @@ mod forms;
 mod held;
 mod home;
 mod hostile;
+mod late_calls;
 mod limits;
 mod listener;
 mod matrix;

@@ -29,8 +29,7 @@ fn a_function_is_tried_and_undone() {
          SELECT awty.register('mail'), awty.schedule('orders', '2', 'mail', after => '1 day')",
     );
     let browser = Browser::of(&shop, &gateway, "app", "write");
-    let page =
-        browser.shows(LIFE, &["What would again do now?", "Try it", "SELECT * FROM awty.dry_run('orders', "]);
+    let page = browser.shows(LIFE, &["What would again do now?", "Try it", "SELECT * FROM awty.dry_run('orders', "]);
     assert_eq!(page.matches("Try it").count(), 3, "{page}");
     for (job, told) in [
         ("done", "The check would end: "),

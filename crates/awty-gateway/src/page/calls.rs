@@ -1,0 +1,122 @@
+//! The last calls of an endpoint, and why the newest late call was late.
+
+use super::attempt;
+use super::fail::Fail;
+use super::parts::{Mark, empty, linked_time, mark, number, string, table, text, time};
+use super::words::{absolute, millis, moment};
+use crate::db::{Request, calls};
+use chrono::TimeDelta;
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// A call that starts later than this after its slot is shown as late.
+const LATE: TimeDelta = TimeDelta::seconds(10);
+
+pub struct Last {
+    calls: Vec<calls::Item>,
+    /// Place of the newest late call, and what became of other endpoints meanwhile.
+    late: Option<(usize, Value)>,
+}
+
+/// Returns by how much a call was late. A repeated attempt is later by its own pause.
+fn lateness(call: &Value) -> Option<TimeDelta> {
+    let late = moment(&call["at"])? - moment(&call["slot"])?;
+    (call["attempt"] == 1 && late > LATE).then_some(late)
+}
+
+impl Last {
+    pub async fn read(reading: &Request, id: &str, until: Option<&str>) -> Result<Self, Fail> {
+        let calls = calls::attempts(reading, id, until, until.map(|_| 0), 20).await?;
+        let newest = calls.iter().position(|(call, _)| lateness(call).is_some());
+        let late = match newest {
+            Some(place) => {
+                let call = &calls[place].0;
+                Some((place, calls::meanwhile(reading, id, string(&call["slot"]), string(&call["at"])).await?))
+            }
+            None => None,
+        };
+        Ok(Last { calls, late })
+    }
+
+    pub fn draw(&self, id: &str) -> Markup {
+        if self.calls.is_empty() {
+            return empty("Last calls", "No call has ended, as far as awty.attempt_retention keeps them.", None);
+        }
+        let row = |(call, key): &calls::Item| {
+            let word = if call["ok"] == true { mark(Mark::Good, "ok") } else { mark(Mark::Bad, "failed") };
+            let place =
+                key.get(1).map(|lease| attempt::place(lease, id, string(&call["ended_at"]))).unwrap_or_default();
+            let late =
+                lateness(call).map(|late| mark(Mark::Late, &format!("{} late", millis(late.num_milliseconds()))));
+            vec![
+                linked_time(&place, &call["at"]),
+                word,
+                attempt::said(call),
+                html! { (call["attempt"]) },
+                html! { (time(&call["slot"])) @if let Some(late) = late { br; (late) } },
+            ]
+        };
+        html! {
+            (table(
+                "Last calls",
+                &[text("Called"), text("Result"), text("Answer"), number("Attempt"), text("Slot")],
+                self.calls.iter().map(row).collect(),
+            ))
+            @if let Some((place, meanwhile)) = &self.late { p { (self.sentence(*place, meanwhile)) } }
+        }
+    }
+
+    fn sentence(&self, place: usize, meanwhile: &Value) -> String {
+        let call = &self.calls[place].0;
+        let slot = moment(&call["slot"]).map(|slot| absolute(slot, crate::clock::now())).unwrap_or_default();
+        let late = lateness(call).map(|late| millis(late.num_milliseconds())).unwrap_or_default();
+        format!("The call for {slot} came {late} late. {}", cause(meanwhile))
+    }
+}
+
+/// Says what was stopped, by the other endpoints that should have been called at the same time.
+fn cause(meanwhile: &Value) -> &'static str {
+    let [others, called, near, near_called] =
+        ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));
+    match () {
+        () if others == 0 => "No other endpoint is called so often that its calls could tell what was stopped then.",
+        () if called == 0 => {
+            "No other endpoint was called meanwhile, so all calls had stopped: awty, the database, the job or the gateways. The server’s log has the cause."
+        }
+        () if near_called > 0 => {
+            "Other endpoints of its target were called meanwhile, so this schedule itself was paused or held."
+        }
+        () if near > 0 => {
+            "Endpoints of other targets were called meanwhile, and none of this target, so the target was blocked, failing or at its limit."
+        }
+        () => {
+            "Endpoints of other targets were called meanwhile, so this schedule was paused or held, or its target was blocked, failing or at its limit."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_late_call_tells_what_was_stopped() {
+        let told = |others: i64, called: i64, near: i64, near_called: i64| {
+            cause(&json!({"others": others, "called": called, "near": near, "near_called": near_called}))
+        };
+        assert!(told(0, 0, 0, 0).contains("could tell"));
+        assert!(told(3, 0, 1, 0).contains("all calls had stopped"));
+        assert!(told(3, 2, 1, 1).contains("this schedule itself"));
+        assert!(told(3, 2, 1, 0).contains("and none of this target"));
+        assert!(told(3, 2, 0, 0).contains("paused or held, or its target"));
+    }
+
+    #[test]
+    fn only_the_first_attempt_can_be_late() {
+        let call = |at: &str, attempt: i64| json!({"slot": "2026-11-26T10:00:00Z", "at": at, "attempt": attempt});
+        assert_eq!(lateness(&call("2026-11-26T10:00:35Z", 1)), Some(TimeDelta::seconds(35)));
+        assert_eq!(lateness(&call("2026-11-26T10:00:09Z", 1)), None);
+        assert_eq!(lateness(&call("2026-11-26T10:00:35Z", 2)), None);
+    }
+}
