@@ -56,7 +56,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let found: HashMap<usize, _> = watched.source.by_keys(&keys).into_iter().collect();
     let open: HashMap<Text, Open> =
         alert::open(&rule.name, &keys).into_iter().map(|open| (open.key.clone(), open)).collect();
-    let (mut answers, mut clear, mut over) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut answers, mut clear, mut over, mut stay) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut raised, mut silent) = (Vec::new(), Vec::new());
     for (row, place) in places.iter().enumerate() {
         let key = &keys[row];
@@ -87,7 +87,10 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
                 raise(0);
                 Some(slot)
             }
-            Verdict::Stay(again) => again,
+            Verdict::Stay(again) => {
+                stay.extend(known.filter(|_| again.is_none()).map(|open| open.key.clone()));
+                again
+            }
             Verdict::Tell(again) => {
                 raise(alert.level);
                 again
@@ -123,8 +126,13 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
-    // Another session that has locked the alert may leave it open, so the row is checked again.
-    let left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
+    // Another session that has locked the alert may leave it open or clear it, so the row is checked again.
+    let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
+    if !stay.is_empty() {
+        // The check ends because the alert is open. A sweep that has read the row earlier must not clear this alert.
+        let touched = alert::touch(&rule.name, &stay);
+        left.extend(stay.into_iter().filter(|key| !touched.contains(key)));
+    }
     for (place, again) in &mut answers {
         if left.contains(&given[*place].key) {
             *again = Some(now);

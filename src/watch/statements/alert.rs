@@ -84,6 +84,20 @@ statement! {
 }
 
 statement! {
+    /// Writes these open alerts without a change, so that [`lock_unchanged`] leaves them out. Returns their keys, except
+    /// those of alerts that another transaction has locked.
+    pub fn touch(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
+    c"UPDATE awty.alert AS a SET level = a.level
+      WHERE a.id = ANY (ARRAY(
+          SELECT l.id FROM pg_catalog.unnest($2) AS k (key)
+          CROSS JOIN LATERAL (
+              SELECT o.id FROM awty.alert AS o
+              WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1 FOR UPDATE SKIP LOCKED
+          ) AS l))
+      RETURNING a.entity_key"
+}
+
+statement! {
     /// Leaves out the same alerts as [`lock_unchanged`].
     pub fn set_due(rule: &Text, keys: &[Text], versions: &[Text], due_at: &[Time]) = query,
     c"UPDATE awty.alert AS a SET due_at = n.due_at

@@ -285,7 +285,9 @@ fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
 fn the_question_when_to_claim_reads_few_checks() {
     let shop = shop_with("", &[("a", 1)]);
     shop.run("SELECT awty.register('post'), awty.alter_target('post', 'b', blocked_until => 'infinity')");
-    shop.run("SELECT awty.schedule_many('b', array_agg(n::text), 'post', after => '0') FROM generate_series(1, 1000) AS n");
+    shop.run(
+        "SELECT awty.schedule_many('b', array_agg(n::text), 'post', after => '0') FROM generate_series(1, 1000) AS n",
+    );
     shop.await_true("all checks to be due", "SELECT max(next_check_at) <= clock_timestamp() FROM awty.future_job");
     let mut client = shop.client();
     let mut transaction = client.transaction().unwrap();
