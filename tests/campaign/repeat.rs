@@ -95,7 +95,7 @@ fn in_open_time(customer: &mut Customer, client: &mut Client, job: &str) -> Resu
                 "SELECT awty.repeat($1, {when}, calendar => $2, zone => 'UTC', entity_name => $3, entity_key => $4, args => $5)"
             );
             let args = errand(customer);
-            client.execute(&sql, &[&job, &customer.role, &ENTITY, &key, &args]).map(|_| ())
+            unless_refused(&["22023"], client.execute(&sql, &[&job, &customer.role, &ENTITY, &key, &args]))
         }
     }
 }
@@ -125,8 +125,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // If a fault has set the clock ahead, the time `ends` may already have passed. awty then refuses the call with
-    // 22023.
+    // After a fault, awty may refuse the call with 22023: the clock was set ahead, so the time `ends` has passed, or the
+    // slots are now longer than the time between two occurrences.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 
