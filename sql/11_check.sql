@@ -93,6 +93,7 @@ CREATE TABLE awty_internal.hold (
     repetition_id   bigint,
     silent          boolean NOT NULL DEFAULT false,
     held_until      timestamptz,
+    changed_at      timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
 
@@ -103,7 +104,8 @@ CREATE INDEX hold_repetition_idx ON awty_internal.hold (repetition_id) WHERE rep
 COMMENT ON TABLE awty_internal.hold IS 'Checks that a role holds; see awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.check_id IS 'Number of the check, as in awty.future_job';
 COMMENT ON COLUMN awty_internal.hold.held_by IS 'Role that called awty.hold()';
-COMMENT ON COLUMN awty_internal.hold.held_at IS 'Time of awty.hold()';
+COMMENT ON COLUMN awty_internal.hold.held_at IS 'Time of the first awty.hold()';
+COMMENT ON COLUMN awty_internal.hold.changed_at IS 'Time of the last awty.hold(). If the check runs meanwhile, the last one is that of the next occurrence';
 COMMENT ON COLUMN awty_internal.hold.held_until IS 'Time at which the hold ends; NULL: awty.release() ends it';
 COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';

@@ -100,8 +100,10 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- This index also finds all open alerts of a rule.
-CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key) WHERE cleared_at IS NULL;
+-- This index also finds all open alerts of a rule. A client adds only held alerts, and a run only alerts that are not held. The index
+-- allows one of each, because otherwise a client that holds a row would wait for a run that raises the row's alert, or the run for the
+-- client. The lock of the row's check lets only one of the two commit.
+CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 -- This index serves awty_internal.untold. A level is told in the commit that raises it, unless the function fails.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)

@@ -9,7 +9,7 @@ use crate::store::check_row::{Locked, Row, Table};
 use crate::store::job::Job;
 use crate::store::record::{End, Rescheduled, RunRecord};
 use crate::store::{future_job, history};
-use crate::watch::untold::Untold;
+use crate::watch::untold;
 use awty_core::figures::Fate;
 use awty_core::{After, Answer, Before, Failed, Outcome, Time, policy};
 use chrono::TimeDelta;
@@ -105,14 +105,14 @@ pub fn failure(
     failpoint!("failure.row_locked");
     let run = timing.of(row);
     let mut continuation = Continuation::of_rows(job, &[row]);
-    let untold = Untold::of(row);
+    let untold = untold::of(row);
     let mut check = row.check();
-    if untold.as_ref().is_some_and(|untold| untold.raise(timing.finished_at)) {
+    if untold.is_some_and(|untold| untold::raise(&untold, &job.name, &row.key(), timing.finished_at)) {
         // Attempts are counted separately for each level of an alert.
         check.attempt = 0;
     }
     let wanted = continuation.failed(row.id, &check, how, timing.finished_at);
-    let fate = untold.map_or(wanted, |untold| untold.fate(wanted));
+    let fate = untold.map_or(wanted, |untold| untold::fate(&untold, wanted));
     let attempt = if matches!(wanted, After::End(_)) { 0 } else { check.attempt.saturating_add(1).cast_signed() };
     account.failed(job, row, &run, failure, fate);
     account.settled(row.id, fate, continuation.next_of(row.id));

@@ -19,8 +19,9 @@ use crate::shmem::{self, Run};
 use crate::store::check_row::{Row, Table};
 use crate::store::job::Job;
 use crate::store::record::Candidate;
-use crate::watch::stops;
+use crate::watch::{stops, untold};
 use crate::{error, function};
+use awty_core::watch::Untold;
 use awty_core::{Answer, Mono, Time};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
@@ -205,7 +206,8 @@ impl RunContext<'_> {
         }
     }
 
-    pub fn book_terminated(&self, candidate: &Candidate, run_time: TimeDelta) -> RunResult {
+    pub fn book_terminated(&self, candidate: &Candidate, untold: Option<Untold>, run_time: TimeDelta) -> RunResult {
+        untold::resume(untold);
         let failure = Failure {
             sqlstate: sqlstate::QUERY_CANCELED.into(),
             message: "run ignored its timeout and was terminated".into(),
@@ -217,7 +219,11 @@ impl RunContext<'_> {
 
     fn note_start(&self, began: Mono) {
         let run = Run::new(began, self.job.options.limits.timeout.to_std().unwrap_or_default());
-        shmem::write(|shared| shared.workers[self.worker].run = Some(run));
+        untold::keep_in(self.worker);
+        shmem::write(|shared| {
+            let entry = &mut shared.workers[self.worker];
+            (entry.run, entry.untold) = (Some(run), None);
+        });
     }
 
     fn note_end(&self) -> u32 {

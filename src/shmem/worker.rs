@@ -9,6 +9,7 @@ use crate::settings::MAX_BATCH;
 use awty_core::Mono;
 use awty_core::claims::Ids;
 pub use awty_core::occupancy::Occupancy;
+use awty_core::watch::Untold;
 pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub struct WorkerEntry {
     pub run: Option<Run>,
     pub named: bool,
     pub overran: bool,
+    /// The alert that the run is about to report.
+    pub untold: Option<Untold>,
     /// Index and generation of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
@@ -49,6 +52,7 @@ impl WorkerEntry {
         run: None,
         named: false,
         overran: false,
+        untold: None,
         seer: None,
         left_at: Mono(0),
         busy_since: None,

@@ -17,14 +17,14 @@ pub struct Held {
 row!(Held { at, until });
 
 statement! {
-    /// If the check already has a hold, `held_at` of that hold stays.
+    /// If the check already has a hold, `held_at` of that hold stays, because the check was held from then on.
     pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>) = query,
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id) VALUES ($1, $3, $4, $5, $6, (
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id) VALUES ($1, $3, $4, $4, $5, $6, (
           SELECT r.id FROM awty.future_job AS f JOIN awty_internal.repetition AS r
               ON r.entity_name = f.entity_name AND r.entity_key = f.entity_key AND r.job = f.job
           WHERE $2 AND f.id = $1))
       ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, note = excluded.note, held_until = excluded.held_until,
-          repetition_id = excluded.repetition_id"
+          changed_at = excluded.changed_at, repetition_id = excluded.repetition_id"
 }
 
 statement! {
@@ -61,21 +61,21 @@ statement! {
     /// Copies holds of ended occurrences to the pending occurrences of the same repetitions. This is needed if the run
     /// that scheduled an occurrence could not see the hold, or saw an earlier one. The statement does not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id)
-      SELECT f.id, h.held_by, h.held_at, h.note, h.held_until, h.repetition_id
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id)
+      SELECT f.id, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
       FROM awty_internal.hold AS h
       JOIN awty_internal.repetition AS r ON r.id = h.repetition_id
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
       WHERE h.repetition_id IS NOT NULL AND f.id <> h.check_id LIMIT $1 FOR KEY SHARE OF h SKIP LOCKED
       ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, held_at = excluded.held_at, note = excluded.note,
-          held_until = excluded.held_until
-      WHERE hold.held_at < excluded.held_at"
+          held_until = excluded.held_until, changed_at = excluded.changed_at
+      WHERE hold.changed_at < excluded.changed_at"
 }
 
 statement! {
     fn carry_all(repetitions: Vec<i64>, checks: Vec<i64>) = query,
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until)
-      SELECT f.id, h.held_by, h.held_at, h.note, h.held_until
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until)
+      SELECT f.id, h.held_by, h.held_at, h.changed_at, h.note, h.held_until
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (repetition_id, check_id)
       JOIN awty_internal.hold AS h ON h.check_id = n.check_id
       JOIN awty_internal.repetition AS r ON r.id = n.repetition_id

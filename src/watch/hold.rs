@@ -5,7 +5,7 @@
 //! Invariant: the row's check is locked before the row's alert. The check is also written, because a run of the check
 //! that is in progress must be rolled back.
 
-use super::statements::alert::{self, Held};
+use super::statements::alert::{self, Held, NewHold};
 use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::Clocks;
 use super::written::note as announce;
@@ -27,17 +27,10 @@ pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Te
     let (by, rule) = (catalog::current_role(), &watched.rule);
     let keys = std::slice::from_ref(key);
     let check = rule_check::lock(rule, keys).pop();
-    let hold = || alert::hold(&rule.name, key, by, until, note);
-    let held = match hold() {
-        Some(held) => held,
-        None => {
-            if !add_level_0(watched, key) {
-                return false;
-            }
-            let Some(held) = hold() else { return false };
-            held
-        }
-    };
+    let held = alert::hold(&rule.name, key, by, until, note);
+    // Only the session that has locked the check may add an alert, so that a row never gets two.
+    let held = held.or_else(|| check.and_then(|_| add_held(watched, key, &NewHold { by, until, note })));
+    let Some(held) = held else { return false };
     move_check(watched, key, check, until, &held);
     true
 }
@@ -49,15 +42,16 @@ pub fn release(watched: &Watched, key: &Text) -> bool {
     true
 }
 
-fn add_level_0(watched: &Watched, key: &Text) -> bool {
+/// Adds an alert of level 0 for a row that waits.
+fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     let keys = std::slice::from_ref(key);
-    let Some(check) = rule_check::pending(&watched.rule, keys).pop() else { return false };
-    let scheduled_at = check.scheduled_at;
-    let Some((_, row)) = reported(|| watched.source.by_keys(keys)).pop() else { return false };
+    let scheduled_at = rule_check::pending(&watched.rule, keys).pop()?.scheduled_at;
+    let (_, row) = reported(|| watched.source.by_keys(keys)).pop()?;
     let clocks = Clocks::read(watched, keys);
-    let RowState::Waiting { start, stops, .. } = row.state.found(scheduled_at, clocks.stops(key)) else { return false };
-    alert::put_level_0(&watched.rule, key, watched.since(start), watched.due_at(start, stops));
-    true
+    let RowState::Waiting { start, stops, .. } = row.state.found(scheduled_at, clocks.stops(key)) else { return None };
+    let since = watched.since(start);
+    alert::put_held(&watched.rule, key, since, watched.due_at(start, stops), hold);
+    Some(Held { level: 0, since })
 }
 
 /// Writes the check even if its due time does not change, because a run of the check that is in progress must be rolled

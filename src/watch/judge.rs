@@ -104,7 +104,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
             over.extend(known.map(|open| open.id));
         }
         if let ([place], [raised]) = (places, raised.as_slice()) {
-            untold::remember(watched, &given[*place], raised, again);
+            untold::remember(&given[*place], raised, again);
         }
         answers.push((*place, again));
     }

@@ -25,7 +25,7 @@ impl Worker {
                 if let [task] = found.as_slice()
                     && let [check] = task.checks.as_slice()
                 {
-                    self.context(task, true).book_terminated(check, abandoned.run_time);
+                    self.context(task, true).book_terminated(check, abandoned.untold, abandoned.run_time);
                 } else {
                     self.fetcher.isolate(ids);
                 }

@@ -5,6 +5,7 @@ use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
 use crate::process::{self, Assignment, session_locks, timer};
 use crate::shmem::{self, DatabaseProblem, NEVER, Occupancy, RoleEntry, WorkerEntry};
+use awty_core::watch::Untold;
 use chrono::TimeDelta;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -27,6 +28,7 @@ pub struct Abandoned {
     pub entry: usize,
     pub generation: u64,
     pub overran: bool,
+    pub untold: Option<Untold>,
     pub ids: Vec<i64>,
     pub run_time: TimeDelta,
 }
@@ -211,6 +213,7 @@ impl MyWorker {
                 entry: index,
                 generation: entry.generation,
                 overran: entry.overran,
+                untold: entry.untold,
                 ids: entry.claims().to_vec(),
                 run_time: entry.run.map_or(TimeDelta::zero(), |run| clock::delta_of(clock::mono().since(run.began))),
             })

@@ -235,6 +235,34 @@ fn a_hold_of_a_running_occurrence_ends() {
     );
 }
 
+/// The run copies the hold that it sees to the next occurrence. The client that changes the hold commits after the run.
+#[test]
+fn a_hold_that_is_changed_during_the_run_keeps_the_change() {
+    let shop = Shop::open();
+    shop.job("gated", &format!("BEGIN {GATE} RETURN NULL; END"), "");
+    let gate = shop.close_gate();
+    let first = shop.ahead(2, "SELECT awty.repeat('gated', every => '1 hour', starts => {first})");
+    shop.await_at_gate();
+    let hold = |note: &str, hours: i32| {
+        format!(
+            "SELECT awty.hold('job', 'gated', note => '{note}', held_until => date_trunc('hour', now()) + interval '{hours} hours')"
+        )
+    };
+    shop.run(&hold("a", 30));
+    shop.run(&hold("b", 40));
+    let mut client = shop.client();
+    client.batch_execute(&format!("BEGIN; {}", hold("c", 50))).unwrap();
+    drop(gate);
+    shop.await_true("the end of the run", &format!("SELECT next_check_at > '{first}' FROM awty.future_job"));
+    let held = "SELECT coalesce(string_agg(concat_ws(' ', note, held_until - date_trunc('hour', now())), ', '), '-')
+        FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id";
+    assert!(shop.cluster.value::<String>("postgres", held).starts_with("b "), "the run saw the second hold");
+    client.batch_execute("COMMIT").unwrap();
+    // Makes awty's maintainer process inspect the database.
+    shop.run("SELECT awty.pause('gated'), awty.resume('gated')");
+    shop.await_true("the third hold", "SELECT held AND note = 'c' AND held_until > now() + interval '48 hours' FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id");
+}
+
 #[test]
 fn travel_ends_what_it_passes() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());

@@ -8,13 +8,17 @@ use pgrx::FromDatum;
 
 impl Row {
     pub fn label(&self) -> Label {
-        Label { name: self.text(ENTITY_NAME), key: self.text(ENTITY_KEY) }
+        Label { name: self.text(ENTITY_NAME).to_string(), key: self.key().to_string() }
     }
 
-    fn text(&self, column: usize) -> String {
+    pub fn key(&self) -> Text {
+        self.text(ENTITY_KEY)
+    }
+
+    fn text(&self, column: usize) -> Text {
         // SAFETY: a text in the transaction's memory.
         let text = self.column(column).and_then(|datum| unsafe { Text::from_datum(datum, false) });
-        text.map(|text| text.to_string()).unwrap_or_default()
+        text.unwrap_or_else(|| Text::from(""))
     }
 
     fn column(&self, column: usize) -> Arg {

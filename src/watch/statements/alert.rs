@@ -135,10 +135,10 @@ statement! {
 }
 
 statement!(
-    insert_level_0,
-    [TEXTOID, TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID],
-    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, role, since, due_at) VALUES ($1, $2, $3, 0, $4, $5, $6)
-      ON CONFLICT (rule, entity_key) WHERE cleared_at IS NULL DO NOTHING"
+    insert_held,
+    [TEXTOID, TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID, TEXTOID],
+    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, role, since, due_at, held_by, held_until, note)
+      VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9)"
 );
 
 statement! {
@@ -204,7 +204,14 @@ pub fn set_since(rule: &Text, key: &Text, since: Option<Time>, due_at: Time) {
     update_since().execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)]);
 }
 
-pub fn put_level_0(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time) {
+pub struct NewHold<'a> {
+    pub by: pg_sys::Oid,
+    pub until: Option<Time>,
+    pub note: Option<&'a Text>,
+}
+
+/// Inserts an alert of level 0 that is held. The caller has locked the row's check.
+pub fn put_held(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time, hold: &NewHold) {
     let args = [
         Some(rule.name.datum()),
         Some(rule.entity_name.datum()),
@@ -212,8 +219,11 @@ pub fn put_level_0(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time) {
         arg(rule.terms.role),
         arg(since.and_then(moment)),
         arg(moment(due_at)),
+        arg(hold.by),
+        arg(hold.until.and_then(moment)),
+        hold.note.map(Text::datum),
     ];
-    insert_level_0().execute(&args);
+    insert_held().execute(&args);
 }
 
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {

@@ -45,7 +45,7 @@ statement! {
           CASE WHEN n.level = 0 THEN $4 END
       FROM ROWS FROM (pg_catalog.unnest($5), pg_catalog.unnest($6), pg_catalog.unnest($7), pg_catalog.unnest($9))
           AS n (key, since, due_at, level)
-      ON CONFLICT (rule, entity_key) WHERE cleared_at IS NULL DO NOTHING
+      ON CONFLICT (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL DO NOTHING
       RETURNING a.entity_key, a.id, a"
 }
 
@@ -114,12 +114,13 @@ pub fn escalate_untold(raised: &[Raised], now: Time) -> bool {
     raised.is_empty() || set_levels(raised.iter(), now, 0) == raised.len() as u64
 }
 
-pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) {
-    if raised.id.is_none() {
-        insert_all().execute(&new_alerts(rule, &[raised], now, 0));
-    } else {
-        set_levels(std::iter::once(raised), now, 0);
-    }
+/// Raises one alert that is not reported. Returns `false` as [`escalate`] does.
+pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) -> bool {
+    let count = match raised.id {
+        None => insert_all().execute(&new_alerts(rule, &[raised], now, 0)),
+        Some(_) => set_levels(std::iter::once(raised), now, 0),
+    };
+    count > 0
 }
 
 fn new_alerts(rule: &Rule, raised: &[&Raised], now: Time, told: i64) -> [Arg; 9] {

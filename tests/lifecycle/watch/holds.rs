@@ -142,6 +142,7 @@ fn a_hold_undoes_a_run_that_tells() {
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     shop.await_at_gate();
     shop.run("SET lock_timeout = '30 s'; SELECT awty.hold('orders', 1)");
+    assert!(shop.is_at_gate(), "the hold waited for the run");
     drop(gate);
     await_state(&shop, "late 1:1; pending -");
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT told FROM awty.alert"), 0);
@@ -163,8 +164,24 @@ fn a_hold_undoes_a_run_that_tells_a_higher_level() {
     );
     shop.await_at_gate();
     shop.run("SET lock_timeout = '30 s'; SELECT awty.hold('orders', 1)");
+    assert!(shop.is_at_gate(), "the hold waited for the run");
     drop(gate);
     await_state(&shop, "late 1:2; pending -");
     let held = "SELECT told = 1 AND held_by = 'shop'::regrole FROM awty.alert";
     assert!(shop.cluster.value::<bool>("postgres", held));
+}
+
+/// A hold of a row that is not late adds an alert. A run that raises the row meanwhile does not wait for the client.
+#[test]
+fn a_hold_that_is_not_committed_stops_no_run() {
+    let shop = telling("");
+    shop.run("SELECT awty.alter('orders', timeout => '1 hour'), awty.pause('orders')");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}), (2, {LATE})"));
+    let mut client = shop.client();
+    client.batch_execute("BEGIN; SELECT awty.hold('orders', 1)").unwrap();
+    shop.run("SELECT awty.resume('orders')");
+    await_state(&shop, "late 2:1; pending 1");
+    client.batch_execute("COMMIT").unwrap();
+    await_state(&shop, "late 1:1 2:1; pending -");
+    assert_eq!((held(&shop), told(&shop)), ("1:1:0:shop".into(), "2:1:1:f".into()));
 }

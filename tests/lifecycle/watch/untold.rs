@@ -100,6 +100,33 @@ fn a_slow_function_stops_no_alert() {
     assert_eq!(failing, "57014");
 }
 
+/// A function that ignores its timeout is terminated together with its process.
+#[test]
+fn a_terminated_function_stops_no_level() {
+    let shop = watched("");
+    shop.run(
+        "CREATE TABLE shop.told (key text, level integer, told bigint);
+         CREATE TABLE shop.broken AS SELECT true;
+         CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+             WHILE EXISTS (SELECT FROM shop.broken) LOOP
+                 BEGIN PERFORM pg_sleep(600); EXCEPTION WHEN query_canceled THEN NULL; END;
+             END LOOP;
+             INSERT INTO shop.told VALUES (a.entity_key, a.level, a.told); END $$;
+         SELECT awty.alter('orders', timeout => '300 ms', max_attempts => 2, retry_after => '1 s')",
+    );
+    watch(&shop, "call => 'shop.tell', escalate => '{1 day}', replace => true");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending 1");
+    let failure = "SELECT message = 'run ignored its timeout and was terminated' FROM awty.failing";
+    assert!(shop.cluster.value::<bool>("postgres", failure));
+    shop.await_true("the late row to be counted", "SELECT late = 1 FROM awty.job_status WHERE job = 'orders'");
+    let given_up = "SELECT attempt = 0 AND next_check_at > now() + interval '19 hours' FROM awty.future_job";
+    shop.await_true("the telling to be given up", given_up);
+    shop.run("TRUNCATE shop.broken; UPDATE shop.orders SET placed_at = now() - interval '2 days'");
+    await_state(&shop, "late 1:2; pending -");
+    assert_eq!(told(&shop), "1:2:1");
+}
+
 #[test]
 fn a_row_that_is_met_meanwhile_gets_no_alert() {
     let shop = watched("");

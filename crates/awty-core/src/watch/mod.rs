@@ -51,6 +51,20 @@ pub struct Alert {
     pub hold: Option<Hold>,
 }
 
+/// An alert that a run is about to report. If the run fails, the alert is raised without a report.
+#[derive(Clone, Copy, Debug)]
+pub struct Untold {
+    /// The id, slot and attempt of the run's check, and the time at which the check was scheduled.
+    pub check: (i64, Time, i32, Time),
+    pub alert: Option<i64>,
+    pub from: u32,
+    pub level: u32,
+    pub since: Option<Time>,
+    pub due_at: Time,
+    /// When the check continues with the next level.
+    pub next: Option<Time>,
+}
+
 /// While a client holds an alert, the level of the alert still rises, but the alert is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
