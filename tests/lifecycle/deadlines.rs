@@ -349,3 +349,45 @@ fn new_zone_data_moves_checks_of_rules() {
     let unmoved = walked.replace("'sla'", "'other'").replace("2 hours", "3 hours");
     assert!(shop.cluster.value::<bool>("postgres", &unmoved), "the zone UTC has no new data");
 }
+
+/// A prepared transaction has locked the row of one rule. Its calendar is left for a later inspection. The other
+/// calendar is followed at once.
+#[test]
+fn new_zone_data_waits_for_a_locked_rule_alone() {
+    let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
+    shop.run("CREATE TABLE shop.ticket (id bigint PRIMARY KEY, created_at timestamptz NOT NULL, solved boolean)");
+    for (name, zone) in [("cairo", "Africa/Cairo"), ("lima", "America/Lima")] {
+        shop.run(&format!(
+            "SELECT awty.create_calendar('{name}', '{{mon-sun 00:00-24:00}}', '{zone}');
+             SELECT awty.watch('shop.ticket', rule => '{name}', calendar => '{name}', since => 'created_at', until => 'solved', within => '2 hours')"
+        ));
+    }
+    shop.run("INSERT INTO shop.ticket VALUES (1, date_trunc('second', now()))");
+    let after = |rule: &str, hours: i32| {
+        format!(
+            "SELECT next_check_at - created_at = interval '{hours} hours' FROM awty.future_job, shop.ticket
+             WHERE job = '{rule}' AND entity_name = 'ticket'"
+        )
+    };
+    shop.await_true("the walks", "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE entity_name LIKE 'awty.%')");
+    shop.cluster.configure("awty.enabled = off");
+    shop.cluster.restart();
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "UPDATE awty.future_job SET next_check_at = next_check_at + interval '1 hour'",
+            "UPDATE awty.calendar SET zone_hash = zone_hash + 1",
+            "BEGIN; SELECT FROM awty.rule WHERE rule = 'cairo' FOR UPDATE; PREPARE TRANSACTION 'locks'",
+        ],
+    );
+    shop.cluster.configure("awty.enabled = on");
+    shop.cluster.restart();
+    shop.await_true("the other check to move", &after("lima", 2));
+    let hashed = "SELECT string_agg(calendar, ' ') FROM awty.calendar WHERE hashed_at > pg_postmaster_start_time()";
+    assert_eq!(shop.cluster.value::<String>("postgres", hashed), "lima");
+    assert!(shop.cluster.value::<bool>("postgres", &after("cairo", 3)));
+    shop.cluster.execute("postgres", &["ROLLBACK PREPARED 'locks'"]);
+    // Makes awty's maintainer process inspect the database.
+    shop.run("SELECT awty.pause('lima'), awty.resume('lima')");
+    shop.await_true("the check to move", &after("cairo", 2));
+}

@@ -1,5 +1,5 @@
 use super::{ORDERS, await_walked};
-use awty_testkit::fixture::Shop;
+use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 
 /// Days without opening hours in the calendar that replaces the first calendar.
@@ -131,4 +131,27 @@ fn a_walk_keeps_the_newer_time_of_a_client() {
     client.batch_execute("COMMIT").unwrap();
     await_walked(&shop);
     await_moved(&shop, "plain", "1");
+}
+
+/// The walk of `awty.watch()` has added the checks of the first rows. The other rows wait at the gate. While the gate is
+/// closed, all rows are slow, so that the first piece of the walk ends before the gate.
+#[test]
+fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
+    let shop = shop();
+    shop.run(&format!(
+        "INSERT INTO shop.orders SELECT n, now() FROM generate_series(1, 150) AS n;
+         CREATE FUNCTION shop.shipped(id bigint, status text) RETURNS boolean STABLE LANGUAGE plpgsql AS
+             $$ BEGIN IF id > 100 THEN {GATE} ELSIF NOT pg_try_advisory_xact_lock_shared(42) THEN PERFORM pg_sleep(0.01); END IF; RETURN status <> 'UNSHIPPED'; END $$"
+    ));
+    let gate = shop.close_gate();
+    shop.run(
+        "BEGIN; SELECT awty.watch('shop.orders', rule => 'plain', until => 'shop.shipped(id, status)', since => 'placed_at', calendar => 'always', within => '8 hours');
+         SELECT awty.alter('plain', timeout => '2 s', retry_after => '1 s'); COMMIT",
+    );
+    shop.await_true("the walk to be in the middle", "SELECT walk = 'new' AND walked_to = '100' FROM awty.rule");
+    replace(&shop, CLOSED);
+    assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'changed' AND walked_to IS NULL FROM awty.rule"));
+    drop(gate);
+    await_walked(&shop);
+    await_moved(&shop, "plain", &(1..=150).map(|id| id.to_string()).collect::<Vec<_>>().join(","));
 }

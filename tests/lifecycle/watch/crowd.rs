@@ -1,0 +1,99 @@
+//! Eight sessions change rows, holds and calendars at once, while runs, walks and sweeps of two rules work on the same
+//! rows. amcheck reads the tables at the end, because every cluster of the tests is read when it is dropped.
+
+use super::{ORDERS, await_walked};
+use awty_testkit::fixture::Shop;
+use awty_testkit::postgres::Client;
+
+const ROWS: u64 = 12;
+const STEPS: u64 = 120;
+
+const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC');
+    CREATE TABLE shop.told (alert bigint, told bigint, cleared boolean);
+    CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.told VALUES (a.id, a.told, a.cleared_at IS NOT NULL) $$;
+    SELECT awty.watch('shop.orders', rule => 'promise', since => 'placed_at', until => $$status = 'SHIPPED'$$, within => '3 hours', calendar => 'always',
+        stopped => $$status = 'WAITING'$$, remind => '{1 hour}', escalate => '{5 hours}', every => '1 s', call => 'shop.tell', call_cleared => 'shop.tell');
+    SELECT awty.watch('shop.orders', rule => 'own', due => $$awty.due(placed_at, '4 hours', 'always')$$, until => $$status = 'SHIPPED'$$,
+        call => 'shop.tell')";
+
+/// What a session does in each step. Each transaction writes one row of the table, so that sessions cannot block each
+/// other in a circle by the rows alone.
+fn step(session: u64, n: u64) -> String {
+    let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
+    let (row, rule) = (dice / 97 % ROWS, if dice / 7 % 2 == 0 { "promise" } else { "own" });
+    let set = |what: &str| format!("UPDATE shop.orders SET {what} WHERE id = {row}");
+    match dice % 16 {
+        0..=2 => set("status = 'WAITING'"),
+        3..=5 => set("status = 'UNSHIPPED'"),
+        6 => set("status = 'SHIPPED'"),
+        7 => set("placed_at = now() - interval '4 hours'"),
+        8 => set("placed_at = now() - interval '150 min'"),
+        9 => format!("DELETE FROM shop.orders WHERE id = {row}"),
+        10 => format!("INSERT INTO shop.orders VALUES ({row}, now() - interval '6 hours') ON CONFLICT DO NOTHING"),
+        11 => format!("SELECT awty.hold('orders', {row}, '{rule}', held_until => now() + interval '2 s')"),
+        12 => format!("BEGIN; SELECT awty.hold('orders', {row}, '{rule}'); {}; COMMIT", set("note = 'held'")),
+        13 => format!("SELECT awty.release('orders', {row}, '{rule}')"),
+        14 => format!("SELECT awty.check_now('orders', {row}, '{rule}')"),
+        _ => format!(
+            "SELECT awty.create_calendar('always', '{{mon-sun 00:00-24:00}}', 'UTC', replace => true,
+                 closed => ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date - {} WHERE {} > 0))",
+            dice / 16 % 3,
+            dice / 16 % 3
+        ),
+    }
+}
+
+/// Returns the errors that no client may get. A row may have no check or alert to hold or to release, and the calendar
+/// may be busy.
+fn session(client: &mut Client, session: u64) -> Vec<String> {
+    let mut errors = Vec::new();
+    for n in 0..STEPS {
+        let script = step(session, n);
+        if let Err(error) = client.batch_execute(&script) {
+            let code = error.code().map_or("none", |code| code.code()).to_owned();
+            client.batch_execute("ROLLBACK").unwrap();
+            if !["42704", "55000", "55P03"].contains(&code.as_str()) {
+                errors.push(format!("{script}: {error:?}"));
+            }
+        }
+    }
+    errors
+}
+
+#[test]
+fn eight_sessions_change_everything_at_once() {
+    let shop = Shop::open();
+    shop.run(ORDERS);
+    shop.run(RULES);
+    await_walked(&shop);
+    let errors: Vec<String> = std::thread::scope(|scope| {
+        let sessions: Vec<_> = (0..8).map(|n| (shop.client(), n)).collect();
+        let sessions: Vec<_> =
+            sessions.into_iter().map(|(mut client, n)| scope.spawn(move || session(&mut client, n))).collect();
+        while sessions.iter().any(|session| !session.is_finished()) {
+            // The maintainer then schedules a sweep of each rule.
+            shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
+            shop.run("SELECT awty.pause('own'), awty.resume('own')");
+        }
+        sessions.into_iter().flat_map(|session| session.join().unwrap()).collect()
+    });
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+    assert!(!shop.cluster.log_since(0).contains("deadlock detected"));
+    await_walked(&shop);
+    let twice = "SELECT count(*) FROM (SELECT FROM awty.alert WHERE cleared_at IS NULL GROUP BY rule, entity_key HAVING count(*) > 1) AS d";
+    assert_eq!(shop.cluster.value::<i64>("postgres", twice), 0, "a row has two open alerts");
+    let clocks = "SELECT coalesce(string_agg(concat_ws(' ', o.id, o.status, s.stopped_since), ', '), '-') FROM shop.orders AS o
+        LEFT JOIN awty_internal.stop AS s ON s.rule = 'promise' AND s.key = o.id::text
+        LEFT JOIN awty.future_job AS f ON f.job = 'promise' AND f.entity_name = 'orders' AND f.entity_key = o.id::text
+        WHERE o.status <> 'SHIPPED' AND (s.stopped_since IS NOT NULL) <> (o.status = 'WAITING') OR o.status <> 'SHIPPED' AND f.id IS NULL";
+    assert_eq!(shop.cluster.value::<String>("postgres", clocks), "-", "a row without its clock or its check");
+    shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
+    let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
+    shop.await_true("all to be met and told", left);
+    // Each telling is one of the alert's tellings, and each alert that was told at level 1 was cleared with a call.
+    let wrong = "SELECT count(*) FROM awty.alert AS a LEFT JOIN (
+            SELECT alert, count(*) FILTER (WHERE NOT cleared) AS told, count(*) FILTER (WHERE cleared) AS cleared FROM shop.told GROUP BY alert) AS t
+            ON t.alert = a.id
+        WHERE a.told <> coalesce(t.told, 0) OR a.rule = 'promise' AND a.told > 0 AND a.told_at >= a.raised_at AND coalesce(t.cleared, 0) <> 1";
+    assert_eq!(shop.cluster.value::<i64>("postgres", wrong), 0, "tellings without their alert");
+}

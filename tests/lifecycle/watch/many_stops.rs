@@ -1,0 +1,88 @@
+//! Compares the stops of a row, and the due times that they move, with a computation in SQL.
+
+use super::{ORDERS, await_walked};
+use awty_testkit::Cluster;
+use awty_testkit::fixture::Shop;
+use awty_testkit::postgres::Client;
+
+/// The table has a line for each change of `status`. The functions use none of awty's functions, except for open time.
+const ORACLE: &str = "
+    CREATE TABLE shop.changed (waiting boolean, at timestamptz);
+    -- Of more than 1,000 stops, the oldest are one stop.
+    CREATE FUNCTION shop.stops() RETURNS tstzmultirange STABLE LANGUAGE sql AS $$
+        SELECT range_agg(s.stop) FROM (
+            SELECT tstzrange(min(begins), max(ends)) AS stop FROM (
+                SELECT begins, ends, greatest(row_number() OVER (ORDER BY begins) - count(*) OVER () + 1000, 1) AS place FROM (
+                    SELECT waiting, at AS begins, lead(at) OVER (ORDER BY at) AS ends FROM shop.changed) AS c
+                WHERE waiting AND ends IS NOT NULL) AS p
+            GROUP BY place) AS s $$;
+    CREATE FUNCTION shop.moved(due timestamptz, calendar text) RETURNS timestamptz STABLE LANGUAGE plpgsql AS $$
+    DECLARE
+        stop tstzrange;
+        length interval;
+    BEGIN
+        FOR stop IN SELECT s FROM unnest(shop.stops()) AS s ORDER BY s LOOP
+            EXIT WHEN lower(stop) >= due;
+            length := CASE WHEN calendar IS NULL THEN upper(stop) - lower(stop) ELSE awty.open_time(lower(stop), upper(stop), calendar) END;
+            IF length > '0' THEN
+                due := CASE WHEN calendar IS NULL THEN due + length ELSE awty.due(due, length, calendar) END;
+            END IF;
+        END LOOP;
+        RETURN due;
+    END $$";
+
+/// For each rule: whether its stops and the time of its check are those of the oracle, and the number of its stops.
+const COMPARED: &str = "
+    SELECT string_agg(concat_ws(' ', f.job, s.stops = shop.stops(), f.next_check_at = awty.next_slot(due.at),
+        (SELECT count(*) FROM unnest(s.stops))), ', ' ORDER BY f.job)
+    FROM awty.future_job AS f JOIN awty_internal.stop AS s ON s.rule = f.job AND s.key = f.entity_key JOIN shop.orders AS o ON o.id::text = f.entity_key
+    CROSS JOIN LATERAL (SELECT CASE f.job WHEN 'plain' THEN shop.moved(o.placed_at + interval '1500 hours', NULL)
+        ELSE shop.moved(awty.due(o.placed_at, '500 hours', 'office'), 'office') END AS at) AS due";
+
+/// The lengths of stops and pauses differ, and many of them are in closed time.
+fn stop_and_go(client: &mut Client, from: i32, to: i32) {
+    let go = format!(
+        "DO $$ BEGIN FOR n IN {from} .. {to} LOOP
+             UPDATE shop.orders SET status = 'WAITING';
+             INSERT INTO shop.changed VALUES (true, awty.now());
+             PERFORM awty.travel((n * 37 % 101 + 1) * interval '1 minute');
+             UPDATE shop.orders SET status = 'UNSHIPPED';
+             INSERT INTO shop.changed VALUES (false, awty.now());
+             PERFORM awty.travel((n * 53 % 89 + 1) * interval '1 minute');
+         END LOOP; END $$"
+    );
+    client.batch_execute(&go).unwrap();
+}
+
+fn compared(client: &mut Client) -> String {
+    client.query_one(COMPARED, &[]).unwrap().get(0)
+}
+
+#[test]
+fn a_thousand_stops_move_the_due_time() {
+    let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());
+    shop.cluster.execute("postgres", &["GRANT USAGE ON SCHEMA awty_internal TO shop"]);
+    shop.run(ORDERS);
+    shop.run(ORACLE);
+    shop.run(
+        "SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC');
+         SELECT awty.watch('shop.orders', rule => 'office', since => 'placed_at', until => $$status = 'SHIPPED'$$, within => '500 hours',
+             calendar => 'office', stopped => $$status = 'WAITING'$$);
+         SELECT awty.watch('shop.orders', rule => 'plain', since => 'placed_at', until => $$status = 'SHIPPED'$$, within => '1500 hours',
+             stopped => $$status = 'WAITING'$$)",
+    );
+    await_walked(&shop);
+    let mut client = shop.client();
+    client.batch_execute("BEGIN; INSERT INTO shop.orders VALUES (1, awty.now())").unwrap();
+    stop_and_go(&mut client, 1, 300);
+    assert_eq!(compared(&mut client), "office t t 300, plain t t 300");
+    stop_and_go(&mut client, 301, 1000);
+    assert_eq!(compared(&mut client), "office t t 1000, plain t t 1000");
+    stop_and_go(&mut client, 1001, 1010);
+    assert_eq!(compared(&mut client), "office t t 1000, plain t t 1000");
+    let late = "SELECT string_agg(concat_ws(' ', l.rule, l.due_at = CASE l.rule WHEN 'plain' THEN shop.moved(o.placed_at + interval '1500 hours', NULL)
+            ELSE shop.moved(awty.due(o.placed_at, '500 hours', 'office'), 'office') END, l.raised_at - l.due_at < '2 min'), ', ' ORDER BY l.rule)
+        FROM awty.alert AS l, shop.orders AS o";
+    client.batch_execute("SELECT awty.travel('1 year')").unwrap();
+    assert_eq!(client.query_one(late, &[]).unwrap().get::<_, String>(0), "office t t, plain t t");
+}
