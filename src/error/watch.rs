@@ -10,6 +10,10 @@ pub enum WatchError {
         relation: String,
         is: &'static str,
     },
+    /// A table of Citus has its rows in other tables, which are its shards.
+    Distributed {
+        relation: String,
+    },
     NoPrimaryKey {
         relation: String,
     },
@@ -128,6 +132,16 @@ impl WatchError {
                 Code::ERRCODE_WRONG_OBJECT_TYPE,
                 format!("cannot watch \"{relation}\": it is {is}"),
                 "Watch an ordinary or a partitioned table.",
+            ),
+            WatchError::Distributed { relation } => say(
+                Code::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("cannot watch \"{relation}\": it is a Citus table"),
+                format!(
+                    "Watch its shards: SELECT * FROM run_command_on_shards({}, $cmd$WITH here AS MATERIALIZED \
+                     (SELECT set_config('citus.enable_ddl_propagation', 'off', true) AS off) \
+                     SELECT awty.watch('%s', …) FROM here WHERE off IS NOT NULL$cmd$);",
+                    quote(relation)
+                ),
             ),
             WatchError::NoPrimaryKey { relation } => say(
                 Code::ERRCODE_UNDEFINED_OBJECT,

@@ -1,6 +1,9 @@
 //! Makes a transaction that has used other nodes of a Citus cluster commit in two phases, and not before this node's
 //! commit record is on disk.
 //!
+//! From PostgreSQL 16 on, libraries hide their functions by default. Citus then has to be built with
+//! `CFLAGS_SL_MODULE=` (docs/citus.md).
+//!
 //! Invariant: if the server does not preload Citus, a call only reads a static.
 
 use crate::pg::claim_lock::flush_at_commit;
@@ -32,6 +35,15 @@ pub fn before_commit() {
     }
 }
 
+/// Returns whether the database has the extension `citus`.
+pub fn is_created() -> bool {
+    // SAFETY: a catalog lookup in a transaction.
+    unsafe {
+        pg_sys::get_relname_relid(c"pg_dist_partition".as_ptr(), pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE))
+            != pg_sys::InvalidOid
+    }
+}
+
 fn find() -> Option<Citus> {
     // SAFETY: PostgreSQL sets the variable before it loads libraries, and does not change it later.
     let preloaded = unsafe { pg_sys::shared_preload_libraries_string.as_ref().map(|text| CStr::from_ptr(text)) }?;
@@ -44,7 +56,7 @@ fn find() -> Option<Citus> {
     });
     if found.iter().any(|function| function.is_null()) {
         pgrx::warning!(
-            "awty: Citus exports no functions for two-phase commits, so a crash may repeat a run on other nodes"
+            "awty: Citus hides its functions for two-phase commits, so a crash may repeat a run on another node; build Citus with CFLAGS_SL_MODULE="
         );
         return None;
     }

@@ -2,7 +2,7 @@
 
 use super::statements::rule::{self, Definition, Rule, Walk};
 use super::statements::watched::{Functions, Source};
-use super::statements::{alert, rule_check, rule_objects, stop};
+use super::statements::{alert, distributed, rule_check, rule_objects, stop};
 use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, condition, end_rule, functions};
 use crate::calendar;
 use crate::call::args::{Args, calls};
@@ -162,6 +162,9 @@ fn own_table(args: &Args) -> Result<Described> {
             let owner = catalog::role_label(table.owner);
             let caller = catalog::role_label(caller);
             return Err(WatchError::NotTableOwner { relation: table.qualified(), owner, caller }.into());
+        }
+        if distributed::is_distributed(oid) {
+            return Err(WatchError::Distributed { relation: table.qualified() }.into());
         }
         let is = match table.kind {
             _ if table.is_system => "one of PostgreSQL's own",

@@ -15,10 +15,16 @@ pub fn joins(place: &mut Place) -> String {
     place.on_all_as_shop(JOBS);
     let missing = place.findings();
     assert_eq!(missing, "");
+    let new = place.nodes.len() - 1;
+    place.nodes[new]
+        .execute("postgres", &["SET citus.enable_ddl_propagation = off; REVOKE USAGE ON SCHEMA awty FROM shop"]);
+    let missing = place.findings();
+    assert_eq!(missing, format!("role shop may not use awty on node {}:5432", place.address(new)));
+    place.admin(&place.value::<String>("SELECT fix FROM awty.doctor() WHERE finding LIKE 'role shop%'"));
+    assert_eq!(place.findings(), "");
     let load = Load::start(place, "0 s");
     load.await_more(50);
     place.install_moves();
-    let new = place.nodes.len() - 1;
     let shard = place.shard_of("shop.orders", 1);
     place.move_shard(shard, new);
     load.await_more(100);

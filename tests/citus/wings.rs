@@ -1,6 +1,7 @@
 //! Tests watches, repetitions and external workers on a cluster, as docs/citus.md shows them.
 
 use crate::place::Place;
+use awty_testkit::fixture::refusal;
 
 const GOODS: &[&str] = &[
     "CREATE TABLE shop.goods (id bigint PRIMARY KEY, placed_at timestamptz NOT NULL DEFAULT now(), shipped boolean NOT NULL DEFAULT false)",
@@ -8,12 +9,7 @@ const GOODS: &[&str] = &[
     "SELECT create_distributed_table('shop.goods', 'id')",
 ];
 
-/// Each shard is a table of its node. Without the setting, Citus refuses the CREATE statements of a watch on a node.
-const WATCH: &str = "
-SELECT shardid, success, result FROM run_command_on_shards('shop.goods', $cmd$
-    WITH here AS MATERIALIZED (SELECT set_config('citus.enable_ddl_propagation', 'off', true) AS off)
-    SELECT awty.watch('%s', since => 'placed_at', until => 'shipped', within => '1 second', replace => true) FROM here WHERE off IS NOT NULL
-$cmd$)";
+const TERMS: &str = "since => 'placed_at', until => 'shipped', within => '1 second', replace => true";
 
 const LATE: &str = "
 SELECT count(*), count(DISTINCT entity_key) FROM run_command_on_all_nodes($$SELECT coalesce(json_agg(l), '[]') FROM awty.late AS l$$)
@@ -24,8 +20,11 @@ pub fn watches(place: &mut Place) -> String {
     for statement in GOODS {
         shop.batch_execute(statement).unwrap();
     }
-    for row in shop.query(WATCH, &[]).unwrap() {
-        assert!(row.get::<_, bool>(1), "{}", row.get::<_, String>(2));
+    let refused = refusal(&mut shop, &format!("SELECT awty.watch('shop.goods', {TERMS})"));
+    assert_eq!(refused.message, "cannot watch \"shop.goods\": it is a Citus table");
+    let watch = refused.hint.strip_prefix("Watch its shards: ").unwrap().replace('…', TERMS);
+    for row in shop.query(watch.trim_end_matches(';'), &[]).unwrap() {
+        assert!(row.get::<_, bool>("success"), "{}", row.get::<_, String>("result"));
     }
     shop.batch_execute("INSERT INTO shop.goods SELECT n FROM generate_series(1, 100) AS n").unwrap();
     let mut await_late = |late: i64| {
@@ -42,7 +41,7 @@ pub fn watches(place: &mut Place) -> String {
     let findings: String = place.nodes[0].value("postgres", findings);
     assert_eq!(findings, "");
     place.admin("DROP TABLE shop.goods");
-    "one statement watched all shards: 100 alerts in one query, 60 cleared by updates".into()
+    "the statement of the HINT watched all shards: 100 alerts in one query, 60 cleared by updates".into()
 }
 
 pub fn repeats(place: &mut Place) -> String {

@@ -50,6 +50,10 @@ impl Plan {
 
     pub fn parameters(&self, args: &[Option<pg_sys::Datum>]) -> pg_sys::ParamListInfo {
         assert_eq!(args.len() + 1, self.types.len(), "wrong number of parameters");
+        // As in SPI_execute_plan(). Citus cannot copy an empty list.
+        if args.is_empty() {
+            return std::ptr::null_mut();
+        }
         // SAFETY: PostgreSQL allocates the list with an element for each parameter.
         unsafe {
             let list = pg_sys::makeParamList(args.len() as c_int);

@@ -1,6 +1,7 @@
 pub mod alert;
 mod by_oid;
 pub mod cleared_alert;
+pub mod distributed;
 mod dynamic_sql;
 pub mod raised;
 pub mod rule;
