@@ -7,6 +7,7 @@
 mod kills;
 mod load;
 mod nodes;
+mod overview;
 mod place;
 mod runs;
 mod speed;
@@ -26,6 +27,8 @@ const PARTS: &[(&str, Part)] = &[
     ("repeats", wings::repeats),
     ("workers", wings::workers),
     ("triggers", wings::triggers),
+    ("overview", overview::overview),
+    ("gateway", overview::gateway),
     ("kills", kills::kills),
     ("moves", nodes::moves),
     ("standby", nodes::standby),
