@@ -24,6 +24,7 @@ const PARTS: &[(&str, Part)] = &[
     ("prepared", runs::prepared),
     ("flushed", runs::flushed),
     ("watches", wings::watches),
+    ("schemas", wings::schemas),
     ("repeats", wings::repeats),
     ("workers", wings::workers),
     ("triggers", wings::triggers),

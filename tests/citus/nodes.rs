@@ -92,11 +92,11 @@ impl Place {
         row.unwrap().get(0)
     }
 
-    fn shard_of(&self, table: &str, key: i64) -> i64 {
+    pub fn shard_of(&self, table: &str, key: i64) -> i64 {
         self.value(&format!("SELECT get_shard_id_for_distribution_column('{table}', {key})"))
     }
 
-    fn node_of(&self, shard: i64) -> String {
+    pub fn node_of(&self, shard: i64) -> String {
         self.value(&format!(
             "SELECT n.nodename::text FROM pg_dist_placement AS p JOIN pg_dist_node AS n USING (groupid) WHERE p.shardid = {shard}"
         ))

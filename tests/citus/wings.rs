@@ -9,39 +9,97 @@ const GOODS: &[&str] = &[
     "SELECT create_distributed_table('shop.goods', 'id')",
 ];
 
-const TERMS: &str = "since => 'placed_at', until => 'shipped', within => '1 second', replace => true";
+const TERMS: &str =
+    "since => 'placed_at', until => 'shipped', within => '1 second', existing => 'all', replace => true";
 
 const LATE: &str = "
 SELECT count(*), count(DISTINCT entity_key) FROM run_command_on_all_nodes($$SELECT coalesce(json_agg(l), '[]') FROM awty.late AS l$$)
 CROSS JOIN LATERAL json_populate_recordset(NULL::awty.late, result::json)";
 
-pub fn watches(place: &mut Place) -> String {
+/// Watches all shards with the statement of the HINT.
+#[track_caller]
+fn watch_goods(place: &Place) {
     let mut shop = place.shop();
-    for statement in GOODS {
-        shop.batch_execute(statement).unwrap();
-    }
     let refused = refusal(&mut shop, &format!("SELECT awty.watch('shop.goods', {TERMS})"));
     assert_eq!(refused.message, "cannot watch \"shop.goods\": it is a Citus table");
     let watch = refused.hint.strip_prefix("Watch its shards: ").unwrap().replace('…', TERMS);
     for row in shop.query(watch.trim_end_matches(';'), &[]).unwrap() {
         assert!(row.get::<_, bool>("success"), "{}", row.get::<_, String>("result"));
     }
+}
+
+/// Awaits as many alerts, each of another row.
+#[track_caller]
+fn await_late(place: &Place, late: i64) {
+    let mut shop = place.shop();
+    place.coordinator.await_that("the alerts", awty_testkit::PATIENCE, || {
+        let row = shop.query_one(LATE, &[]).unwrap();
+        let seen = (row.get::<_, i64>(0), row.get::<_, i64>(1));
+        if seen == (late, late) { Ok(()) } else { Err(format!("{seen:?}")) }
+    });
+}
+
+pub fn watches(place: &mut Place) -> String {
+    let mut shop = place.shop();
+    for statement in GOODS {
+        shop.batch_execute(statement).unwrap();
+    }
+    watch_goods(place);
     shop.batch_execute("INSERT INTO shop.goods SELECT n FROM generate_series(1, 100) AS n").unwrap();
-    let mut await_late = |late: i64| {
-        place.coordinator.await_that("the alerts", awty_testkit::PATIENCE, || {
-            let row = shop.query_one(LATE, &[]).unwrap();
-            let seen = (row.get::<_, i64>(0), row.get::<_, i64>(1));
-            if seen == (late, late) { Ok(()) } else { Err(format!("{seen:?}")) }
-        });
-    };
-    await_late(100);
-    place.shop().batch_execute("UPDATE shop.goods SET shipped = true WHERE id <= 60").unwrap();
-    await_late(40);
+    await_late(place, 100);
+    shop.batch_execute("UPDATE shop.goods SET shipped = true WHERE id <= 60").unwrap();
+    await_late(place, 40);
     let findings = "SELECT coalesce(string_agg(finding, '; '), '') FROM awty.doctor() WHERE finding LIKE 'rule%'";
     let findings: String = place.nodes[0].value("postgres", findings);
     assert_eq!(findings, "");
+
+    // A shard moves as the page says: end its rule, move it, watch again.
+    let shard = place.shard_of("shop.goods", 100);
+    let from = usize::from(place.node_of(shard) != place.address(0));
+    place.nodes[from].run_as("shop", &format!("SELECT awty.unwatch('goods_{shard}')"));
+    let (old, new) = (place.address(from), place.address(1 - from));
+    place.admin(&format!("SELECT citus_move_shard_placement({shard}, '{old}', 5432, '{new}', 5432, 'force_logical')"));
+    watch_goods(place);
+    await_late(place, 40);
+    let moved: i64 = place.nodes[1 - from]
+        .value("postgres", &format!("SELECT count(*) FROM awty.late WHERE rule = 'goods_{shard}'"));
+    assert!(moved > 0, "the new node has no alert of the shard");
+    shop.batch_execute("UPDATE shop.goods SET shipped = true").unwrap();
+    await_late(place, 0);
     place.admin("DROP TABLE shop.goods");
-    "the statement of the HINT watched all shards: 100 alerts in one query, 60 cleared by updates".into()
+    format!(
+        "the statement of the HINT watched all shards: 100 alerts, 60 cleared by updates, {moved} raised again after a move"
+    )
+}
+
+/// A tenant's schema is whole on one node.
+pub fn schemas(place: &mut Place) -> String {
+    place.admin("GRANT CREATE ON DATABASE postgres TO shop");
+    let mut shop = place.shop();
+    for statement in [
+        "SET citus.enable_schema_based_sharding = on",
+        "CREATE SCHEMA tenant",
+        "CREATE TABLE tenant.orders (id bigint PRIMARY KEY)",
+        "CREATE TABLE tenant.told (order_id text NOT NULL)",
+        "CREATE FUNCTION tenant.placed() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN PERFORM awty.schedule('tenant.orders', NEW.id, 'tenant', after => '0 s'); RETURN NULL; END $$",
+        "CREATE TRIGGER placed AFTER INSERT ON tenant.orders FOR EACH ROW EXECUTE FUNCTION tenant.placed()",
+        "CREATE FUNCTION tenant.tell(j awty.future_job) RETURNS void LANGUAGE plpgsql AS $$
+         BEGIN INSERT INTO tenant.told VALUES (j.entity_key); END $$",
+    ] {
+        shop.batch_execute(statement).unwrap();
+    }
+    place.on_all_as_shop("SELECT awty.register('tenant', 'tenant.tell')");
+    shop.batch_execute("INSERT INTO tenant.orders SELECT n FROM generate_series(1, 40) AS n").unwrap();
+    place.await_all_ended();
+    let told: i64 = place.value("SELECT count(*) FROM (SELECT DISTINCT order_id FROM tenant.told) AS t");
+    let rows: i64 = place.value("SELECT count(*) FROM tenant.told");
+    assert_eq!((told, rows), (40, 40));
+    let runs = place.on_all("SELECT count(*) FROM awty.future_job_history WHERE job = 'tenant' AND outcome = 'done'");
+    assert_eq!(runs.iter().filter(|runs| *runs == "40").count(), 1, "{runs:?}");
+    place.on_all_as_shop("SELECT awty.unregister('tenant')");
+    place.admin("DROP SCHEMA tenant CASCADE");
+    "schema-based sharding: the 40 checks of a tenant ran once each, all on one node".into()
 }
 
 pub fn repeats(place: &mut Place) -> String {
