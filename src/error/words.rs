@@ -255,7 +255,10 @@ impl Error {
             Error::Untrusted { function, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("role \"{role}\" runs only functions of superusers, and {function} has another owner"),
-                format!("Use run_as => an ordinary role, or ALTER FUNCTION {function} OWNER TO a superuser."),
+                format!(
+                    "Use run_as => an ordinary role. Or, if a superuser may run its code, which pg_get_functiondef() shows, execute: \
+                     ALTER FUNCTION {function} OWNER TO a superuser."
+                ),
             )
             .detail(
                 "A superuser, or a role with BYPASSRLS, CREATEROLE, REPLICATION or a predefined role, would lend its rights \
@@ -264,7 +267,12 @@ impl Error {
             Error::ForeignFunction { function, owner, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("function {function} belongs to role \"{owner}\""),
-                format!("ALTER FUNCTION {function} OWNER TO {};", ident(role)),
+                // Pasted as a whole, the hint is a syntax error, because the role would run code that it may never have seen.
+                format!(
+                    "If role {} may run its code, which pg_get_functiondef() shows, execute: ALTER FUNCTION {function} OWNER TO {};",
+                    ident(role),
+                    ident(role)
+                ),
             )
             .detail(format!(
                 "The function would run with the rights of role \"{role}\", which runs its own functions, and those of roles that \

@@ -38,7 +38,11 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     let fix = match fault {
         Fault::NoKey => format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
         Fault::NotOwners { function, table_owner } => {
-            format!("ALTER FUNCTION {function} OWNER TO {};", quoted(&catalog::role_label(*table_owner)))
+            // As in the hint of `Error::ForeignFunction`.
+            let owner = quoted(&catalog::role_label(*table_owner));
+            format!(
+                "If role {owner} may run its code, which pg_get_functiondef() shows, execute: ALTER FUNCTION {function} OWNER TO {owner};"
+            )
         }
         Fault::Disabled(triggers) => {
             let enable: Vec<String> = triggers.iter().map(|name| format!("ENABLE TRIGGER {}", quoted(name))).collect();
