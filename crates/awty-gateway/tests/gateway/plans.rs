@@ -79,6 +79,13 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
         );
         shop.cluster.execute("postgres", &[&format!("GRANT CREATE ON SCHEMA public TO {role}")]);
         shop.cluster.client("postgres", role).batch_execute(&sql).unwrap();
+        shop.cluster.execute(
+            "postgres",
+            &[&format!(
+                "INSERT INTO awty_internal.stop (rule, key, since, stops)
+                 SELECT '{role}_t', n::text, now(), '{{}}' FROM generate_series(1, {rows}) AS n"
+            )],
+        );
         for cleared in ["NULL", "now()"] {
             shop.cluster.execute(
                 "postgres",
@@ -90,7 +97,7 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
             );
         }
     }
-    shop.cluster.execute("postgres", &["ANALYZE awty.alert; ANALYZE awty.future_job"]);
+    shop.cluster.execute("postgres", &["ANALYZE awty.alert; ANALYZE awty.future_job; ANALYZE awty_internal.stop"]);
     let mut client = shop.cluster.client("postgres", "app");
     let queries = [
         (LATE_COUNT, "bigint", "20", "alert"),
@@ -98,6 +105,7 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
         (CLEARED, "bigint", "20", "alert"),
         (NAMED, "text, bigint", "'orders', 20", "future_job"),
         ("SELECT * FROM awty.late WHERE level >= $1", "int", "1", "alert"),
+        ("SELECT * FROM awty.late WHERE level >= $1", "int", "1", "stop"),
     ];
     for (number, (sql, types, values, table)) in queries.into_iter().enumerate() {
         client.batch_execute(&format!("PREPARE view{number} ({types}) AS {sql}")).unwrap();
