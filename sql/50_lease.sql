@@ -78,7 +78,7 @@ SELECT l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at,
        l.key, l.leased_at, l.expires_at, l.deadline, l.worker, NULL::timestamptz AS ended_at,
        l.leased_at - l.next_check_at AS lateness, NULL::bool AS ok, NULL::text COLLATE "C" AS sqlstate, NULL::text AS message, NULL::jsonb AS result
 FROM awty_internal.lease AS l
-JOIN awty.future_job AS f ON f.id = l.id;
+CROSS JOIN LATERAL (SELECT c.held FROM awty.future_job AS c WHERE c.id = l.id OFFSET 0) AS f;
 
 COMMENT ON VIEW awty.lease IS 'Leases: which external worker works on which check';
 COMMENT ON COLUMN awty.lease.held IS 'True if the check is held as soon as this lease ends';

@@ -132,7 +132,7 @@ FROM (
     UNION
     SELECT b.job, b.target FROM awty_internal.breaker AS b
     UNION
-    SELECT l.job, l.entity_name FROM awty_internal.lease AS l
+    SELECT l.job, l.entity_name FROM awty_internal.lease AS l WHERE l.job = ANY (ARRAY(SELECT j.job FROM awty.job AS j))
 ) AS k
 -- LIMIT makes each of these an index lookup. Otherwise the planner compares each target with all others.
 LEFT JOIN LATERAL (

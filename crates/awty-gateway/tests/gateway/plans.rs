@@ -83,7 +83,11 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
             "postgres",
             &[&format!(
                 "INSERT INTO awty_internal.stop (rule, key, since, stops)
-                 SELECT '{role}_t', n::text, now(), '{{}}' FROM generate_series(1, {rows}) AS n"
+                 SELECT '{role}_t', n::text, now(), '{{}}' FROM generate_series(1, {rows}) AS n;
+                 INSERT INTO awty_internal.lease (lease, id, job, entity_name, entity_key, first_check_at, next_check_at, check_count,
+                     attempt, scheduled_by, scheduled_at, key, leased_at, expires_at, deadline, worker, role)
+                 SELECT id, id, job, entity_name, entity_key, first_check_at, next_check_at, 0, 1, scheduled_by, scheduled_at, 'key', now(),
+                     now() + '1 h', now() + '1 h', 'worker', scheduled_by FROM awty.future_job WHERE job = '{role}_job'"
             )],
         );
         for cleared in ["NULL", "now()"] {
@@ -97,7 +101,10 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
             );
         }
     }
-    shop.cluster.execute("postgres", &["ANALYZE awty.alert; ANALYZE awty.future_job; ANALYZE awty_internal.stop"]);
+    shop.cluster.execute(
+        "postgres",
+        &["ANALYZE awty.alert; ANALYZE awty.future_job; ANALYZE awty_internal.stop; ANALYZE awty_internal.lease"],
+    );
     let mut client = shop.cluster.client("postgres", "app");
     let queries = [
         (LATE_COUNT, "bigint", "20", "alert"),
@@ -106,6 +113,7 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
         (NAMED, "text, bigint", "'orders', 20", "future_job"),
         ("SELECT * FROM awty.late WHERE level >= $1", "int", "1", "alert"),
         ("SELECT * FROM awty.late WHERE level >= $1", "int", "1", "stop"),
+        ("SELECT * FROM awty.target WHERE job > $1", "text", "''", "lease"),
     ];
     for (number, (sql, types, values, table)) in queries.into_iter().enumerate() {
         client.batch_execute(&format!("PREPARE view{number} ({types}) AS {sql}")).unwrap();
