@@ -1,4 +1,5 @@
 use super::attempt::{attempt, call};
+use super::views::BY_INDEX;
 use super::{Request, Trouble};
 use serde_json::Value;
 
@@ -11,15 +12,17 @@ const ATTEMPTS: &str = concat!(
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
 /// Looks whether other endpoints were called while a call was late: those that are called at least twice in that time,
-/// among 200 of the same job. `near` endpoints have the same target.
-const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('others', pg_catalog.count(*), 'called', pg_catalog.count(*) FILTER (WHERE o.called),
+/// among 20 of the same target and 40 of the same job. `near` endpoints have the same target.
+pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('others', pg_catalog.count(*), 'called', pg_catalog.count(*) FILTER (WHERE o.called),
         'near', pg_catalog.count(*) FILTER (WHERE o.near), 'near_called', pg_catalog.count(*) FILTER (WHERE o.near AND o.called))
     FROM (SELECT w.entity_name = e.entity_name AS near, EXISTS (
-              SELECT FROM awty.attempt AS a WHERE a.entity_name = w.entity_name AND a.entity_key = w.entity_key AND a.job = w.job
-                AND a.ended_at > l.slot AND a.leased_at > l.slot + '1 s'::interval AND a.leased_at < l.slot + 0.8 * l.late) AS called
+              SELECT FROM awty_http_internal.attempts(w.id, l.slot + 0.8 * l.late, max => 1) AS a WHERE a.leased_at > l.slot + '1 s'::interval) AS called
           FROM (SELECT $2::text::timestamptz AS slot, $3::text::timestamptz - $2::text::timestamptz AS late) AS l
           CROSS JOIN awty_http.endpoint AS e
-          CROSS JOIN LATERAL (SELECT * FROM awty_http.endpoint AS w WHERE w.job = e.job ORDER BY w.id LIMIT 200) AS w
+          CROSS JOIN LATERAL (
+              (SELECT n.id, n.entity_name, n.every, n.created_at, n.deleted_at FROM awty_http.endpoint AS n WHERE n.entity_name = e.entity_name AND n.job = e.job ORDER BY n.entity_key LIMIT 20)
+              UNION
+              (SELECT n.id, n.entity_name, n.every, n.created_at, n.deleted_at FROM awty_http.endpoint AS n WHERE n.job = e.job ORDER BY n.id LIMIT 40)) AS w
           WHERE e.id = $1 AND w.id <> e.id AND w.every <= l.late / 2 AND w.created_at < l.slot AND w.deleted_at IS NULL) AS o";
 const NEXT: &str = "SELECT pg_catalog.to_jsonb(n) FROM awty_http_internal.next_calls($1, $2) AS n";
 const STATS: &str = "SELECT pg_catalog.to_jsonb(s) || pg_catalog.jsonb_build_object(
@@ -58,6 +61,7 @@ pub async fn attempts(
 
 /// Returns how many other endpoints there were while a call was late, and how many of them were called.
 pub async fn meanwhile(request: &Request, id: &str, slot: &str, at: &str) -> Result<Value, Trouble> {
+    request.maybe(BY_INDEX, &[]).await?;
     let row = request.maybe(MEANWHILE, &[&id, &slot, &at]).await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }

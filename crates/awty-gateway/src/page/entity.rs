@@ -74,8 +74,10 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     };
     visit.end(reading).await?;
     let now = crate::clock::now();
+    let (waits, events): (Vec<Value>, Vec<Value>) = events.into_iter().partition(|row| row["event"] == "waiting");
     let (past, future): (Vec<&Value>, Vec<&Value>) =
         events.iter().partition(|row| moment(&row["at"]).is_some_and(|at| at <= now));
+    let wait = |row: &Value| vec![time(&row["at"]), job(string(&row["job"])), html! { (string(&row["detail"])) }];
     let event = |row: &&Value| {
         vec![
             time(&row["at"]),
@@ -88,9 +90,10 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let body = html! {
         h1 { span.soft { (name) } " " (key) }
         @if let Some(id) = schedule { p { a href=(format!("/schedules/{id}")) { "The schedule of this URI" } } }
+        @if !waits.is_empty() { (table("What it waits for", &[text("Since"), text("Job"), text("Why")], waits.iter().map(wait).collect())) }
         @if !open.is_empty() { (alerts::open("Alerts", &open, visit)) }
         @if !checks.is_empty() { (pending(&checks, visit)) }
-        @if events.is_empty() {
+        @if events.is_empty() && waits.is_empty() {
             (empty("Its life", "awty knows nothing of this entity, or this role may not see it. Name and key are written as in awty.schedule():", Some(&select(&format!("* FROM awty.explain({}, {})", quoted(name), quoted(key))))))
         } @else {
             @if !future.is_empty() { (table("What comes", &columns(), future.iter().map(event).collect())) }

@@ -128,7 +128,7 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
 /// Each first page reads few rows, however many there are. Counts of pending checks stop at 100,000.
 #[test]
 fn each_first_page_reads_a_bounded_number_of_rows() {
-    use awty_gateway::db::{status, views};
+    use awty_gateway::db::{calls, status, views};
     let (shop, _gateway, _app) = open();
     watch(&shop);
     shop.app("SELECT awty.pause('orders'); INSERT INTO orders SELECT n, 'NEW', now() + '2 days' FROM generate_series(10, 5000) AS n");
@@ -151,7 +151,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
     );
     let few = 5_000;
     let counted = 112_000;
-    let statements: [(&str, &str, &[&str], i64); 18] = [
+    let statements: [(&str, &str, &[&str], i64); 19] = [
         ("late", views::LATE_COUNT, &["1001"], few),
         ("alerts", views::OPEN, &["1", "10"], few),
         ("cleared", views::CLEARED, &["20"], few),
@@ -166,6 +166,12 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         ("targets", views::TARGETS, &["10"], few),
         ("problems", views::PROBLEMS, &["NULL", "NULL", "51"], few),
         ("named", views::NAMED, &["'user'", "100"], few),
+        (
+            "meanwhile",
+            calls::MEANWHILE,
+            &["(SELECT min(id) FROM awty_http.endpoint)", "now()::text", "(now() + '2 days')::text"],
+            few,
+        ),
         ("history", views::HISTORY, &["NULL", "NULL", "51"], few),
         ("status", status::STATUS, &[], counted),
         ("jobs", views::JOBS, &["500"], counted),
@@ -181,7 +187,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
             .enumerate()
             .fold(sql.to_owned(), |sql, (n, value)| sql.replace(&format!("${}", n + 1), value));
         let mut transaction = client.transaction().unwrap();
-        if ["problems", "history", "ended", "named"].contains(&name) {
+        if ["problems", "history", "ended", "named", "meanwhile"].contains(&name) {
             transaction.query(views::BY_INDEX, &[]).unwrap();
         }
         let before: i64 = transaction.query_one(read, &[]).unwrap().get(0);
