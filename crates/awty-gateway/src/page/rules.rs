@@ -27,7 +27,7 @@ pub async fn show(visit: Visit) -> View {
         text("Tells"),
     ];
     let body = html! {
-        h1 { (count(i64::try_from(rules.len()).unwrap_or(i64::MAX), "rule watches rows.", "rules watch rows.")) }
+        h1 { @if rules.is_empty() { "No table is watched yet." } @else { (count(i64::try_from(rules.len()).unwrap_or(i64::MAX), "rule watches rows.", "rules watch rows.")) } }
         @if rules.is_empty() {
             (empty("Rules", "A rule says by when something must be true of each row of a table:", Some(&select("awty.watch('orders', since => 'placed_at', until => $$status <> 'NEW'$$, within => '3 hours')"))))
         } @else {

@@ -8,9 +8,11 @@ use super::fail::{Fail, View};
 use super::frame;
 use super::parts::{button, command, empty, reason, string, time};
 use super::schedules::{plan, result, state};
-use super::visit::Visit;
+use super::visit::{Reading, Visit};
 use super::words::{count, encoded, moment};
+use crate::db::views;
 use crate::duration::parse_or_zero;
+use awty_core::uri::Uri;
 use axum::extract::Path;
 use chrono::DateTime;
 use maud::{Markup, html};
@@ -43,12 +45,14 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         visit.get(&format!("/v1{place}/stats?bucket={bucket}&from={}&to={}", encoded(&from), encoded(&to))).await?;
     let next = visit.get(&format!("/v1{place}/next?count=5")).await?;
     let reading = visit.read().await?;
+    let waits = waits(&reading, string(&row["uri"])).await?;
     let last = Last::read(&reading, &id, until.map(|_| to.as_str())).await?;
     visit.end(reading).await?;
     let body = html! {
         h1 { (string(&row["uri"])) }
         p.lead { (state(&row)) ", " (plan(&row)) @if let Some(about) = row["description"].as_str() { ". " (about) } }
         @if let Some(why) = row["why"].as_str() { (reason(why, None)) }
+        @for why in waits.iter().filter(|wait| row["why"].as_str().is_none_or(|why| !wait.contains(why))) { (reason(why, None)) }
         (buttons(&row, &place, visit.writes()))
         dl.facts {
             div { dt { "Next calls" } dd { @if next.items().is_empty() { "none is planned" } @for at in next.items() { (time(at)) br; } } }
@@ -65,6 +69,14 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         details { summary { "Repeat this request by hand" } (command(&curl(&row))) }
     };
     Ok(frame::live(&visit, string(&row["uri"]), body))
+}
+
+/// Why a call that is due waits.
+async fn waits(reading: &Reading, uri: &str) -> Result<Vec<String>, Fail> {
+    let Ok(uri) = Uri::parse(uri) else { return Ok(Vec::new()) };
+    let events = views::explain(reading, &uri.entity_name(), uri.entity_key()).await?;
+    let waits = events.iter().filter(|event| event["event"] == "waiting");
+    Ok(waits.map(|event| string(&event["detail"]).to_owned()).collect())
 }
 
 fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {

@@ -25,14 +25,16 @@ pub async fn show(visit: Visit) -> View {
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
     // A finding with the same command has the same cause as the first reason.
-    let is_told = |finding: &Value| why.is_some() && !finding["fix"].is_null() && finding["fix"] == database["fix"];
-    let findings: Vec<_> = findings.iter().filter(|finding| !is_told(finding)).collect();
+    let is_told = |fix: Option<&str>| why.is_some() && fix.is_some() && fix == database["fix"].as_str();
+    let findings: Vec<_> = findings.iter().filter(|finding| !is_told(finding["fix"].as_str())).collect();
     let clock = clock(&times, &database["last_slot_run"], asked);
     let is_well = why.is_none() && gateway.is_empty() && findings.is_empty() && clock.is_none();
     let body = html! {
         h1 { @if is_well { "Nothing is in the way." } @else { "This is in the way." } }
         @if let Some(why) = why { (reason(why, database["fix"].as_str())) }
-        @for reason in &gateway { (of_gateway(&visit.page.name, reason)) }
+        @for (why, fix) in gateway.iter().map(|reason| parted(reason)).filter(|(_, fix)| !is_told(*fix)) {
+            (of_gateway(&visit.page.name, why, fix))
+        }
         @for finding in &findings { (found(finding)) }
         @if let Some(clock) = &clock { (reason(clock, Some("timedatectl status"))) }
         (links(&database, &gateway, clock.is_none(), &times["now"], &next))
@@ -64,8 +66,11 @@ fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<Str
 }
 
 /// A reason of the gateway has its commands after the first semicolon.
-fn of_gateway(name: &str, reason: &str) -> Markup {
-    let (why, fix) = reason.split_once("; ").map_or((reason, None), |(why, fix)| (why, Some(fix)));
+fn parted(reason: &str) -> (&str, Option<&str>) {
+    reason.split_once("; ").map_or((reason, None), |(why, fix)| (why, Some(fix)))
+}
+
+fn of_gateway(name: &str, why: &str, fix: Option<&str>) -> Markup {
     html! {
         section.notice {
             p { (mark(Mark::Bad, &format!("The gateway {name} is not ready:"))) " " (why) }
@@ -120,11 +125,10 @@ fn links(database: &Value, gateway: &[String], clock: bool, now: &Value, next: &
         ),
         link("The clock is right", clock, time(now)),
         link("This gateway claims calls", gateway.is_empty(), none()),
-        link(
-            "A check is pending",
-            !next.is_null(),
-            html! { @if next.is_null() { "nothing is due" } @else { "the next is due at " (time(next)) } },
-        ),
+        match next.is_null() {
+            true => vec![html! { "A check is pending" }, mark(Mark::Wait, "no"), html! { "nothing is due" }],
+            false => link("A check is pending", true, html! { "the next is due at " (time(next)) }),
+        },
     ];
     table("From the server to a run", &[text("Link"), text("Holds"), text("Detail")], rows)
 }
