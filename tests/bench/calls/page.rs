@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-const VIEWS: [&str; 12] = [
+const VIEWS: [&str; 13] = [
     "/",
     "/why",
     "/alerts",
@@ -24,6 +24,7 @@ const VIEWS: [&str; 12] = [
     "/history?show=all",
     "/targets",
     "/tokens",
+    "/entity?q=user",
     "/entity?name=user&key=7",
 ];
 const REQUESTS: usize = 20;
