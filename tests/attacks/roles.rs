@@ -94,3 +94,40 @@ fn no_job_is_registered_for_a_role_that_the_caller_cannot_become() {
     }
     field.refused("mallory", "SELECT awty.register('x', 'mallory.own', run_as => 'nobody')", "42704");
 }
+
+/// A superuser who has set the role, and the gateway, try functions of other roles in their own sessions.
+#[test]
+fn a_tried_function_gets_no_right_of_the_session() {
+    let field = Field::new();
+    field.sql(
+        "mallory",
+        "CREATE FUNCTION mallory.back() RETURNS void LANGUAGE sql SECURITY DEFINER AS $$ SELECT set_config('role', 'none', false) $$;
+         CREATE TABLE mallory.late (n integer);
+         CREATE FUNCTION mallory.at_commit() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RESET ROLE; RETURN NULL; END';
+         CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON mallory.late DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.at_commit()",
+    );
+    field.job("mallory", "inner", "BEGIN RESET ROLE; RAISE 'inside it is %', current_user; END");
+    let body = "DECLARE way text; said text := '';
+    BEGIN
+        FOREACH way IN ARRAY ARRAY['RESET ROLE', 'SET ROLE postgres', 'SET SESSION AUTHORIZATION DEFAULT', 'SET SESSION AUTHORIZATION postgres',
+            'SELECT set_config(''role'', ''postgres'', true)', 'SELECT mallory.back()', 'DO ''BEGIN RESET ROLE; END''',
+            'INSERT INTO mallory.late VALUES (1); SET CONSTRAINTS ALL IMMEDIATE', 'CREATE TEMP TABLE pg_class (n integer)',
+            'SELECT FROM awty.dry_run(''thing'', ''1'', ''inner'')', 'SELECT FROM awty.travel(''1 day'')'] LOOP
+            BEGIN
+                EXECUTE way;
+            EXCEPTION WHEN OTHERS THEN NULL;
+            END;
+            IF current_user <> 'mallory' OR current_setting('is_superuser') = 'on' THEN said := said || way || '; '; END IF;
+        END LOOP;
+        RAISE 'it got: %', said;
+    END";
+    field.job("mallory", "escape", body);
+    let mut client = field.client("postgres");
+    client.batch_execute("SET ROLE mallory").unwrap();
+    let mut tried = |job: &str| -> String {
+        client.query_one("SELECT message FROM awty.dry_run('thing', '1', $1)", &[&job]).unwrap().get(0)
+    };
+    assert_eq!(tried("escape"), "it got: ");
+    assert!(!tried("inner").contains("inside it is"));
+    assert_eq!(client.query_one("SELECT current_user::text", &[]).unwrap().get::<_, String>(0), "mallory");
+}
