@@ -112,8 +112,12 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // The run locks the checks now. So a client that stops one of the rows waits until the run has ended.
-        rule_check::lock_free(rule, &keys);
+        // The run locks the checks now. So a client that stops one of the rows waits until the run has ended. A client
+        // that has locked a check already may have stopped its row.
+        let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
+        if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
+            return Err(stops::overtaken(watched));
+        }
     }
     if !raised::escalate(&raised, now) || !raised::escalate_untold(&silent, now) {
         return Err(stops::overtaken(watched));

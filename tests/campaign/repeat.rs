@@ -26,11 +26,12 @@ impl Repeated {
 
 pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
 
-/// A client may schedule a check at a time for which `awty.check_now()` has already run the repetition.
+/// A client may schedule a check at a time for which `awty.check_now()` has already run the repetition. A call of
+/// `awty.repeat()` that began before the last run of an older repetition may use the time of this run again.
 pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
         AND id NOT IN (SELECT check_id FROM camp.placed)
-    GROUP BY job, entity_key, first_check_at HAVING count(*) > 1";
+    GROUP BY job, entity_key, first_check_at HAVING count(*) > 1 AND (max(scheduled_at) < min(started_at)) IS NOT TRUE";
 
 pub const CLOSED: &str = "SELECT camp.closed_occurrences()";
 
