@@ -119,6 +119,8 @@ fn a_due_time_needs_no_calendar() {
         "UPDATE shop.orders SET placed_at = now() + interval '2 hours' WHERE id = 1",
         "late 4:2; pending 1 2",
     );
+    let since_ever = "SELECT late_for IS NULL AND due_at = '-infinity' FROM awty.late WHERE entity_key = '4'";
+    assert!(shop.cluster.value::<bool>("postgres", since_ever));
     expect(&shop, "UPDATE shop.orders SET placed_at = NULL WHERE id < 3", "late 4:2; pending -");
 }
 
@@ -137,4 +139,77 @@ fn due_times_are_evaluated_as_the_owner_of_the_table() {
     assert_eq!(state(&shop), "late -; pending 1");
     let refused = clerk.batch_execute("UPDATE shop.orders SET hours = 'none'").unwrap_err();
     assert_eq!(refused.code().unwrap().code(), "42704", "{refused:?}");
+}
+
+/// A time without a result within ten years counts as the horizon. While a zone is gone, all time is open.
+#[test]
+fn a_calendar_fails_no_write() {
+    let shop = shop(OFFICE, "since => 'placed_at', calendar => 'office', within => '8 hours', escalate => '{3 days}'");
+    shop.run(
+        "INSERT INTO shop.orders VALUES (1, '9999-12-31'), (2, '294276-12-31'); UPDATE shop.orders SET note = 'x'",
+    );
+    let horizon = "SELECT count(*) = 2 AND bool_and(next_check_at > now() + interval '1 year') FROM awty.future_job";
+    assert!(shop.cluster.value::<bool>("postgres", horizon));
+    shop.cluster.execute("postgres", &["UPDATE awty.calendar SET zone = 'Mars/Base'"]);
+    shop.run(&format!("DELETE FROM shop.orders; INSERT INTO shop.orders VALUES (3, {FRIDAY})"));
+    let open = format!("SELECT next_check_at = {FRIDAY} + interval '8 hours' FROM awty.future_job");
+    assert!(shop.cluster.value::<bool>("postgres", &open));
+    let named =
+        "SELECT count(*) = 1 FROM awty.doctor() WHERE level = 'error' AND concat(finding, detail) LIKE '%office%'";
+    assert!(
+        shop.cluster.value::<bool>("postgres", named),
+        "{}",
+        shop.cluster.psql("postgres", "SELECT * FROM awty.doctor()")
+    );
+    shop.cluster.execute("postgres", &["UPDATE awty.calendar SET zone = 'UTC'"]);
+    shop.run("UPDATE shop.orders SET placed_at = placed_at + interval '1 minute'");
+    let closed = format!("SELECT next_check_at = {FRIDAY} + interval '3 days 1 minute' FROM awty.future_job");
+    assert!(shop.cluster.value::<bool>("postgres", &closed));
+}
+
+#[test]
+fn a_notice_names_the_times_of_a_row_that_starts_now() {
+    let shop = Shop::open();
+    shop.run(&format!("{ORDERS}; {OFFICE}"));
+    let said = |arguments: &str| {
+        let call =
+            format!("SELECT awty.watch('shop.orders', rule => 'r', until => 'false', {arguments}, replace => true)");
+        let output =
+            shop.cluster.tool("psql").args(["-X", "-U", "shop", "-d", "postgres", "-c", &call]).output().unwrap();
+        String::from_utf8_lossy(&output.stderr).trim().to_owned()
+    };
+    let all = said("calendar => 'office', within => '2 days', remind => '{1 hour}', escalate => '{7 days}'");
+    let [first, second] = all.lines().collect::<Vec<_>>()[..] else { panic!("{all}") };
+    let places = ["NOTICE:  a row that starts now: reminder ", ", level 1 ", ", level 2 "].map(|part| first.find(part));
+    assert!(places.is_sorted() && places[0] == Some(0), "{all}");
+    assert_eq!(second, "NOTICE:  7 days are 7 open days; one week of this calendar is 5 days");
+    let due = said("due => 'placed_at', escalate => '{1 hour}'");
+    assert!(due.contains("that is due now: level 1 ") && due.lines().count() == 1, "{due}");
+}
+
+/// A slot of an hour is longer than the lunch break and than most closings are apart.
+#[test]
+fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
+    let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1h").start());
+    shop.run(ORDERS);
+    shop.run(
+        "SELECT awty.create_calendar('office', '{mon-fri 09:30-12:15, mon-fri 13:45-17:20}', 'UTC');
+         CREATE TABLE shop.told (key text, level integer, at timestamptz);
+         CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.told VALUES (a.entity_key, a.level, awty.now()) $$;
+         SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, calendar => 'office', within => '5 hours',
+             remind => '{50 minutes}', escalate => '{1 day, 11 hours}', every => '5 hours', call => 'shop.tell', existing => 'none')",
+    );
+    let mut client = shop.client();
+    let mut journey = client.transaction().unwrap();
+    journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
+    journey.execute("SELECT count(*) FROM awty.travel('21 days', max => 100000)", &[]).unwrap();
+    // Open, or within the slot after a closing: 12:15 to 13:00 and 17:20 to 18:00 are rounded up to 13:00 and 18:00.
+    let closed = "SELECT coalesce(string_agg(to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', '), '-') FROM (
+            SELECT at, at AT TIME ZONE 'UTC' AS l FROM shop.told) AS t
+        WHERE extract(isodow FROM l) > 5 OR NOT (l::time BETWEEN '09:59' AND '13:01' OR l::time BETWEEN '13:59' AND '18:01')";
+    assert_eq!(journey.query_one(closed, &[]).unwrap().get::<_, String>(0), "-");
+    let told = "SELECT count(DISTINCT key) = 200 AND count(DISTINCT level) = 4 AND count(*) > 1000 FROM shop.told";
+    assert!(journey.query_one(told, &[]).unwrap().get::<_, bool>(0));
+    let early = "SELECT count(*) FROM awty.alert WHERE raised_at < due_at OR told <> (SELECT count(*) FROM shop.told WHERE key = entity_key)";
+    assert_eq!(journey.query_one(early, &[]).unwrap().get::<_, i64>(0), 0);
 }

@@ -185,3 +185,32 @@ fn a_hold_that_is_not_committed_stops_no_run() {
     await_state(&shop, "late 1:1 2:1; pending -");
     assert_eq!((held(&shop), told(&shop)), ("1:1:0:shop".into(), "2:1:1:f".into()));
 }
+
+/// Clients release the holds in the moment in which they end. Each alert is told once more.
+#[test]
+fn a_release_at_the_end_of_the_hold_tells_once() {
+    const ROWS: i64 = 40;
+    let shop = telling(", escalate => '{1 day}'");
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, {ROWS}) AS n"));
+    shop.await_true("the alerts", &format!("SELECT count(*) = {ROWS} FROM awty.alert WHERE told = 1"));
+    let end = shop.ahead(
+        3,
+        &format!("SELECT count(awty.hold('orders', n, held_until => {{first}})) FROM generate_series(1, {ROWS}) AS n"),
+    );
+    let mut client = shop.client();
+    client.execute("SELECT pg_sleep_until($1)", &[&end]).unwrap();
+    let mut released = 0;
+    for n in 1..=ROWS {
+        match client.batch_execute(&format!("SELECT awty.release('orders', {n}, 'orders')")) {
+            Ok(()) => released += 1,
+            Err(error) => assert_eq!(error.code().unwrap().code(), "55000", "{error:?}"),
+        }
+    }
+    shop.await_true(
+        "the tellings",
+        &format!("SELECT count(*) = {ROWS} FROM awty.alert WHERE told > 1 AND held_by IS NULL"),
+    );
+    shop.await_workers_gone();
+    let counts = "SELECT concat_ws(' ', min(told), max(told), (SELECT count(*) FROM shop.told)) FROM awty.alert";
+    assert_eq!(shop.cluster.value::<String>("postgres", counts), format!("2 2 {}", 2 * ROWS), "{released} released");
+}

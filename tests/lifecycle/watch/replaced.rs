@@ -155,3 +155,25 @@ fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     await_walked(&shop);
     await_moved(&shop, "plain", &(1..=150).map(|id| id.to_string()).collect::<Vec<_>>().join(","));
 }
+
+/// The owner of the database replaces its calendar. So it moves the checks of another role (P6).
+#[test]
+fn a_calendar_of_all_moves_the_checks_of_a_role() {
+    let shop = Shop::on(Cluster::builder().start());
+    shop.run(ORDERS);
+    let replace = |closed: &str| {
+        shop.cluster.execute(
+            "postgres",
+            &[&format!(
+                "SELECT awty.create_calendar('always', '{{mon-sun 00:00-24:00}}', 'UTC', closed => {closed}, replace => true)"
+            )],
+        );
+    };
+    replace("'{}'");
+    watch(&shop, "plain", "since => 'placed_at', calendar => 'always', within => '8 hours'");
+    watch(&shop, "own", "due => $$awty.due(placed_at, '8 hours', 'always')$$");
+    shop.run("INSERT INTO shop.orders VALUES (1, now())");
+    replace(CLOSED);
+    await_moved(&shop, "plain", "1");
+    await_moved(&shop, "own", "1");
+}

@@ -379,3 +379,43 @@ fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     shop.run("UPDATE shop.orders SET status = 'UNSHIPPED'");
     assert_eq!(state(&shop), "late -; pending 1");
 }
+
+/// The begin of a stop writes one row, and its end two. An UPDATE that is irrelevant calls no function of the rule.
+#[test]
+fn a_stop_writes_few_rows() {
+    let shop = shop();
+    shop.run("SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC')");
+    watch(&shop, &format!("due => $$awty.due(placed_at, '3 hours', 'always')$$, {STOPPED}"));
+    shop.run("INSERT INTO shop.orders VALUES (1, now())");
+    let counted = |update: &str| -> String {
+        // A new client has counted nothing yet.
+        let mut client = shop.cluster.superuser("postgres");
+        client.batch_execute(&format!("SET track_functions = 'all'; BEGIN; UPDATE shop.orders SET {update}")).unwrap();
+        let counts = "SELECT concat((SELECT string_agg(concat_ws(' ', relname, n_tup_ins, n_tup_upd, n_tup_del), ', ' ORDER BY relname)
+                FROM pg_stat_xact_all_tables WHERE schemaname LIKE 'awty%' AND n_tup_ins + n_tup_upd + n_tup_del > 0),
+            '; functions: ', (SELECT count(*) FROM pg_stat_xact_user_functions) > 0)";
+        let counts = client.query_one(counts, &[]).unwrap().get(0);
+        client.batch_execute("COMMIT").unwrap();
+        counts
+    };
+    assert_eq!(counted("note = 'x'"), "; functions: f");
+    assert_eq!(counted("status = 'WAITING'"), "stop 1 0 0; functions: t");
+    // A longer stop moves the check to another slot.
+    shop.cluster
+        .execute("postgres", &["UPDATE awty_internal.stop SET stopped_since = stopped_since - interval '1 hour'"]);
+    assert_eq!(counted("status = 'UNSHIPPED'"), "future_job 0 1 0, stop 0 1 0; functions: t");
+}
+
+/// The row of a stop stays for `awty.history_retention` after the watched row is there.
+#[test]
+fn stops_are_deleted_after_the_retention() {
+    let shop = shop();
+    watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}"));
+    shop.run("INSERT INTO shop.orders SELECT n, now(), 'WAITING' FROM generate_series(1, 3) AS n");
+    shop.run("UPDATE shop.orders SET status = 'SHIPPED' WHERE id < 3");
+    let old = "UPDATE awty_internal.stop SET there_at = there_at - interval '400 days' WHERE key = '1'";
+    shop.cluster.execute("postgres", &[old]);
+    shop.job("wake", awty_testkit::fixture::NOTE, "");
+    let left = "SELECT string_agg(key, ' ' ORDER BY key) = '2 3' FROM awty_internal.stop";
+    shop.await_true("the row of order 1 to go", left);
+}

@@ -51,6 +51,9 @@ fn a_rule_reminds_tells_and_repeats_in_open_time() {
     let alert = "SELECT level = 2 AND told = (SELECT count(*) FROM shop.told) AND reminded_at < raised_at AND raised_at < escalated_at
         FROM awty.alert";
     assert!(journey.query_one(alert, &[]).unwrap().get::<_, bool>(0));
+    journey.batch_execute("SELECT awty.check_now('orders', 1, 'orders')").unwrap();
+    travel(&mut journey, "1 second");
+    assert_eq!(told(&mut journey), tellings, "a check before the time tells nothing");
     journey.batch_execute("UPDATE shop.orders SET status = 'SHIPPED'; DELETE FROM shop.told").unwrap();
     travel(&mut journey, "7 days");
     assert_eq!(told(&mut journey), "-", "a cleared alert is told no more");
