@@ -45,7 +45,7 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
         let seen = watched.source.by_keys(&keys);
         let rows: HashMap<usize, _> = seen.into_iter().collect();
         let (mut settled, mut versions) = (Vec::new(), Vec::new());
-        let (mut ahead, mut stays) = (Vec::new(), (Vec::new(), Vec::new(), Vec::new()));
+        let (mut ahead, mut stays) = (Vec::new(), (Vec::new(), Vec::new(), Vec::new(), Vec::new()));
         for (place, Found { key, level, since, version }) in open.into_iter().enumerate() {
             let found = rows
                 .get(&place)
@@ -65,7 +65,8 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
                     if let RowState::Waiting { start, stops, .. } = found {
                         stays.0.push(key);
                         stays.1.push(version);
-                        stays.2.push(watched.due_at(start, stops));
+                        stays.2.push(watched.since(start));
+                        stays.3.push(watched.due_at(start, stops));
                     }
                 }
             }
@@ -75,7 +76,7 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
         let free = alert::lock_unchanged(name, &settled, &versions);
         is_over &= free.len() == settled.len();
         cleared::clear(watched, &free, by);
-        alert::set_due(name, &stays.0, &stays.1, &stays.2);
+        alert::set_starts(name, &stays.0, &stays.1, &stays.2, &stays.3);
         keep(watched, ahead, by.role);
     }
     if !is_over {

@@ -24,13 +24,14 @@ const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
 /// Finds wrong alerts. An alert is wrong if its row is gone, has another start time, or is not late yet. A second alert
-/// for the same row is wrong. An alert is also wrong if its row meets the rule's condition, except while awty still
-/// clears alerts after a change of the rule. $1 says whether the clock was set.
+/// for the same row is wrong. An alert is also wrong if its row meets the rule's condition. While awty still compares
+/// alerts with their rows after a change of the rule, an alert may have an older start time or meet the condition: no
+/// trigger sees that such a row is deleted and inserted again. $1 says whether the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.rule = 'parcel' AND a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
-    WHERE a.open > 1 OR t.within IS NULL OR p.id IS NULL OR p.since IS DISTINCT FROM a.since OR (a.due_at > clock_timestamp() AND NOT $1)
-        OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
+    WHERE a.open > 1 OR t.within IS NULL OR (a.due_at > clock_timestamp() AND NOT $1)
+        OR ((p.id IS NULL OR p.state = ANY (t.there) OR p.since IS DISTINCT FROM a.since) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
 /// Finds late rows that have neither an alert nor a check in time. A check is too late if it is due more than 9 s

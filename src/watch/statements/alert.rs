@@ -97,19 +97,19 @@ statement! {
       RETURNING a.entity_key"
 }
 
-statement! {
-    /// Leaves out the same alerts as [`lock_unchanged`].
-    pub fn set_due(rule: &Text, keys: &[Text], versions: &[Text], due_at: &[Time]) = query,
-    c"UPDATE awty.alert AS a SET due_at = n.due_at
-      FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($4)) AS n (key, due_at)
-      WHERE a.entity_key = n.key AND a.due_at <> n.due_at AND a.id = ANY (ARRAY(
+statement!(
+    update_starts,
+    [TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID],
+    c"UPDATE awty.alert AS a SET since = n.since, due_at = COALESCE(n.due_at, a.due_at)
+      FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($4), pg_catalog.unnest($5)) AS n (key, since, due_at)
+      WHERE a.entity_key = n.key AND (a.since IS DISTINCT FROM n.since OR a.due_at <> n.due_at) AND a.id = ANY (ARRAY(
           SELECT l.id FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS k (key, version)
           CROSS JOIN LATERAL (
               SELECT o.id FROM awty.alert AS o
               WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL AND o.xmin::pg_catalog.text = k.version
               LIMIT 1 FOR UPDATE SKIP LOCKED
           ) AS l))"
-}
+);
 
 statement! {
     /// Waits if another client has locked the alert.
@@ -197,6 +197,16 @@ impl Row for Open {
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 9)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
+}
+
+/// Leaves out the same alerts as [`lock_unchanged`].
+pub fn set_starts(rule: &Text, keys: &[Text], versions: &[Text], since: &[Option<Time>], due_at: &[Time]) {
+    if !keys.is_empty() {
+        let since: Vec<_> = since.iter().map(|since| since.and_then(moment)).collect();
+        let due_at: Vec<_> = due_at.iter().map(|due_at| moment(*due_at)).collect();
+        let (keys, versions) = (keys_arg(keys), keys_arg(versions));
+        update_starts().execute(&[Some(rule.datum()), keys, versions, arg(since), arg(due_at)]);
+    }
 }
 
 pub fn set_since(rule: &Text, key: &Text, since: Option<Time>, due_at: Time) {

@@ -122,6 +122,24 @@ fn a_sweep_leaves_an_alert_whose_row_has_changed_meanwhile() {
 }
 
 #[test]
+fn a_sweep_gives_an_alert_the_start_and_the_due_time_of_its_row() {
+    let shop = watched("");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending -");
+    shop.cluster.execute(
+        "postgres",
+        &["SET session_replication_role = replica; UPDATE shop.orders SET placed_at = placed_at - interval '1 hour'"],
+    );
+    shop.run(
+        "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '2 hours', replace => true)",
+    );
+    shop.await_true(
+        "the new times",
+        "SELECT (a.since, a.due_at) = (o.placed_at, o.placed_at + interval '2 hours') FROM awty.alert AS a, shop.orders AS o",
+    );
+}
+
+#[test]
 fn an_inspection_records_nothing_twice() {
     let shop = watched("");
     let recorded = "SELECT count(*) FROM pg_depend WHERE refobjid = 'shop.orders'::regclass AND classid = 'pg_proc'::regclass AND deptype = 'a'";
