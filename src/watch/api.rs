@@ -293,7 +293,8 @@ fn tell_times(terms: &Definition, levels: &Levels<Local>, now: Time) {
     let reminders = levels.reminders(now).filter(|time| *time > now).map(|time| format!("reminder {}", local(time)));
     let levels = (1..).zip(times(levels, now)).map(|(level, time)| format!("level {level} {}", local(time)));
     let times: Vec<String> = reminders.chain(levels).collect();
-    error::log::notice(format!("a row that starts now: {}", times.join(", ")));
+    let starts = if terms.due.is_some() { "is due now" } else { "starts now" };
+    error::log::notice(format!("a row that {starts}: {}", times.join(", ")));
     let weeks =
         terms.within.iter().chain(&terms.escalate).chain(&terms.remind).chain(&terms.every).find_map(|length| {
             match length {

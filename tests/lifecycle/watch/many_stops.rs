@@ -86,3 +86,26 @@ fn a_thousand_stops_move_the_due_time() {
     client.batch_execute("SELECT awty.travel('1 year')").unwrap();
     assert_eq!(client.query_one(late, &[]).unwrap().get::<_, String>(0), "office t t, plain t t");
 }
+
+/// Each stop that ends moves one check. The statement that moves the check finds it by its key, although an index of all
+/// checks of the job would also serve.
+#[test]
+fn the_end_of_a_stop_reads_no_other_checks() {
+    const ROWS: i64 = 1000;
+    let shop = Shop::open();
+    shop.run(ORDERS);
+    shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'SHIPPED'$$, within => '3 hours', stopped => $$status = 'WAITING'$$)");
+    await_walked(&shop);
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, now() FROM generate_series(1, {ROWS}) AS n"));
+    shop.cluster.execute("postgres", &["VACUUM ANALYZE awty.future_job"]);
+    shop.run("UPDATE shop.orders SET status = 'WAITING'");
+    let mut client = shop.client();
+    let end = format!(
+        "DO $$ BEGIN FOR n IN 1 .. {ROWS} LOOP UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = n; END LOOP; END $$"
+    );
+    client.batch_execute(&format!("{end}; SELECT pg_stat_force_next_flush()")).unwrap();
+    client.batch_execute("SELECT 1").unwrap();
+    let read = "SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_all_indexes WHERE schemaname = 'awty' AND relname = 'future_job'";
+    let read: i64 = shop.cluster.value("postgres", read);
+    assert!((ROWS..20 * ROWS).contains(&read), "{read} entries of indexes were read");
+}
