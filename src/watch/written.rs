@@ -92,8 +92,9 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
     let keys = written_keys(firing).map_or_else(Vec::new, |(_, new)| new.into_iter().collect());
     let [key] = keys.as_slice() else { return Ok(()) };
+    let check = rule_check::lock_row(rule, key);
     // For a silenced row, nothing is stored.
-    if !hold::silenced(&rule_check::lock(rule, &keys)).is_empty() {
+    if check.as_ref().is_some_and(|check| hold::is_silenced(check.id)) {
         return Ok(());
     }
     let row = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).find(|row| row.key == *key);
@@ -103,14 +104,14 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
         _ => None,
     };
     let mut clocks = Clocks::read(watched, &keys);
-    let check = rule_check::pending(rule, &keys).pop().map(|check| check.scheduled_at);
-    let appeared = clocks.start(key).or(check).unwrap_or(by.at);
+    let scheduled_at = check.as_ref().map(|check| check.scheduled_at);
+    let appeared = clocks.start(key).or(scheduled_at).unwrap_or(by.at);
     clocks.see(watched, key, row.as_ref(), appeared, Seeing::Known(stops::transaction_start()));
     clocks.store(watched);
     let stops = clocks.stops(key);
     let Some(row) = row.filter(|_| stops.since().is_none()) else { return Ok(()) };
     let found = match watched.rule.terms.start() {
-        Some(_) => row.state.found(check.unwrap_or(by.at), stops),
+        Some(_) => row.state.found(scheduled_at.unwrap_or(by.at), stops),
         None => row.state.found(appeared, stops),
     };
     let alert = open.unwrap_or(Alert::NONE);
@@ -123,8 +124,9 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     if let (RowState::Waiting { start, .. }, Some(_)) = (found, open) {
         alert::set_since(&rule.name, key, watched.since(start), watched.due_at(start, stops));
     }
-    if let Some(slot) = watch::start(found, alert, &watched.levels, &watched.job.options.limits, by.at) {
-        rule_check::move_to(rule, &keys, &[slot], by);
+    let slot = watch::start(found, alert, &watched.levels, &watched.job.options.limits, by.at);
+    if let (Some(check), Some(slot)) = (check, slot) {
+        rule_check::move_one(check.id, slot);
         note(watched, &[slot]);
     }
     Ok(())

@@ -83,6 +83,19 @@ statement! {
 }
 
 statement! {
+    fn lock_one(rule: &Text, entity_name: &Text, key: &Text) -> Option<Locked> = query,
+    c"SELECT p.id, p.scheduled_at FROM awty.future_job AS p
+      WHERE p.entity_name = $2 AND p.entity_key = $3 AND p.job = $1 FOR UPDATE"
+}
+
+statement! {
+    /// Moves the check to `slot`, unless it is held. The caller must have locked the check.
+    pub fn move_one(check: i64, slot: Time) = query,
+    c"UPDATE awty.future_job SET next_check_at = $2
+      WHERE id = $1 AND next_check_at <> $2 AND held IS NOT DISTINCT FROM false"
+}
+
+statement! {
     fn lock_free_all(rule: &Text, entity_name: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"SELECT f.entity_key FROM pg_catalog.unnest($3) AS k (key)
       CROSS JOIN LATERAL (
@@ -116,6 +129,13 @@ pub struct Pending {
 }
 
 row!(Pending { key, scheduled_at, is_held });
+
+pub struct Locked {
+    pub id: i64,
+    pub scheduled_at: Time,
+}
+
+row!(Locked { id, scheduled_at });
 
 #[derive(Clone, Copy)]
 pub struct ScheduledBy {
@@ -164,6 +184,11 @@ pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<Pending> {
 
 pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     if keys.is_empty() { Vec::new() } else { lock_all(&rule.name, &rule.entity_name, keys) }
+}
+
+/// Locks the check of one row.
+pub fn lock_row(rule: &Rule, key: &Text) -> Option<Locked> {
+    lock_one(&rule.name, &rule.entity_name, key)
 }
 
 pub fn lock_free(rule: &Rule, keys: &[Text]) -> Vec<Text> {
