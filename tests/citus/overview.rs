@@ -102,6 +102,7 @@ pub fn gateway(place: &mut Place) -> String {
     assert_eq!(nodes, all.iter().map(String::as_str).collect());
     place.on_all_as_shop("SELECT awty.unregister('call')");
     place.admin("SELECT awty_http.drop_tenant('shop')");
+    place.on_all("SELECT awty.unregister('awty_http.roll_up')");
     place.admin("DROP EXTENSION awty_http");
     place.admin("DROP TABLE shop.outgoing");
     format!("one gateway made the {ORDERS} calls of all nodes once each, and each call named its node")
