@@ -3,7 +3,7 @@
 use crate::kills::crash;
 use crate::load::Load;
 use crate::place::{JOBS, NODE, Place};
-use awty_testkit::checkout;
+use awty_testkit::{Signal, checkout};
 
 const MOVE: &str = "SELECT awty_citus.move_shard('shop.orders', $1, $2, 5432, ARRAY['orders'], 'force_logical')";
 
@@ -65,7 +65,14 @@ pub fn standby(place: &mut Place) -> String {
     place.nodes[0].await_sql("postgres", "the standby", "SELECT bool_or(sync_state = 'sync') FROM pg_stat_replication");
     let load = Load::start(place, "2 s");
     load.await_more(200);
+    // The standby lags behind now, so a commit that did not wait for it would be lost.
+    let receivers = standby.pids("walreceiver");
+    receivers.iter().for_each(|pid| standby.kill(Signal::STOP, *pid));
+    let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep')
+                    AND EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND wait_event = 'SyncRep')";
+    place.nodes[0].await_sql("postgres", "a worker and a client to wait for the standby", waits);
     crash(&mut place.nodes[0]);
+    receivers.iter().for_each(|pid| standby.kill(Signal::CONT, *pid));
     let mut standby = standby;
     standby.promote();
     standby.restart();
