@@ -17,7 +17,7 @@ pub fn path(role: &str, name: &str) -> Option<String> {
 }
 
 pub fn line(path: &str, origin: &str) -> String {
-    format!("[{TABLE}.{}] origins = [{}]", quoted(path), quoted(origin))
+    format!("[{TABLE}.{}]\norigins = [{}]", quoted(path), quoted(origin))
 }
 
 fn quoted(text: &str) -> String {
@@ -55,10 +55,8 @@ impl Grants {
             out.push_str(&format!("[{TABLE}.{}]  # {file}\norigins = [{}]\n", quoted(path), origins.join(", ")));
         }
         if out.is_empty() {
-            out = format!(
-                "# no secret may be sent anywhere; {} permits one\n",
-                line("app/API_TOKEN", "https://api.example.com")
-            );
+            let permits = line("app/API_TOKEN", "https://api.example.com").replace('\n', "\n# ");
+            out = format!("# no secret may be sent anywhere; this permits one:\n# {permits}\n");
         }
         out
     }
@@ -117,6 +115,8 @@ mod tests {
         let shown = grants.show(Some(Path::new("/none")));
         assert!(shown.contains("[secrets.\"app/T\"]  # /none/app/T is missing\norigins = [\"http://b.example:8080\", \"https://a.example\"]"), "{shown}");
         assert_eq!(read(&shown).unwrap(), grants);
+        let permitted = line("app/\"T", "https://a.example");
+        assert!(permitted.parse::<toml::Table>().is_ok(), "a refusal names lines that can be pasted: {permitted}");
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn a_secret_that_cannot_be_sent_is_refused_when_it_is_given() {
             (
                 "https://b.example",
                 "{{secret:TOKEN}}",
-                "[secrets.\\\"app/TOKEN\\\"] origins = [\\\"https://b.example\\\"]",
+                "[secrets.\\\"app/TOKEN\\\"]\\norigins = [\\\"https://b.example\\\"]",
             ),
             ("https://localhost", "{{secret:NOPE}}", "[secrets.\\\"app/NOPE\\\"]"),
             ("https://localhost", "{{secret:GONE}}", "is not in the tenant's folder"),

@@ -32,8 +32,8 @@ fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     shop.await_text("SELECT count(*) FROM awty.attempt WHERE NOT ok", "3");
     let mine = refusals(&shop, "http.app");
     for line in [
-        format!("[secrets.\"app/TOKEN\"] origins = [\"{}\"]", other.origin()),
-        format!("[secrets.\"app/UNLISTED\"] origins = [\"{}\"]", receiver.origin()),
+        format!("[secrets.\"app/TOKEN\"]\norigins = [\"{}\"]", other.origin()),
+        format!("[secrets.\"app/UNLISTED\"]\norigins = [\"{}\"]", receiver.origin()),
     ] {
         assert!(mine.contains(&line), "{line} is not in {mine}");
     }
