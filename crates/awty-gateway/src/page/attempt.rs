@@ -42,11 +42,13 @@ pub async fn show(visit: Visit, Path(lease): Path<i64>) -> View {
     let reading = visit.read().await?;
     let call = views::one_attempt(&reading, schedule, at, lease).await?.ok_or_else(Fail::not_found)?;
     visit.end(reading).await?;
+    let place = format!("/schedules/{}", encoded(schedule));
+    let request = visit.get(&format!("/v1{place}")).await.map(|found| found.json).unwrap_or_default();
     let result = &call["result"];
     let body = html! {
         h1 { @if call["ok"] == true { "This call succeeded." } @else { "This call failed." } }
         p.lead { (verdict(&call)) }
-        p { a href=(format!("/schedules/{}", encoded(schedule))) { "Its schedule" } }
+        p { a href=(place) { (request["uri"].as_str().unwrap_or("Its schedule")) } }
         dl.facts {
             div { dt { "Slot" } dd { (time(&call["slot"])) } }
             div { dt { "Called" } dd { (time(&call["at"])) } }
@@ -58,6 +60,7 @@ pub async fn show(visit: Visit, Path(lease): Path<i64>) -> View {
             div { dt { "Key" } dd { code { (string(&call["key"])) } } }
         }
         (phases(&result["phases"]))
+        (headers(&request))
         @if let Some(location) = result["location"].as_str() { p { "It redirects to " code { (location) } ". A redirect is never followed; edit the schedule to call that address." } }
         @if let Some(answer) = result["body"].as_str() { h2 { "Answer" } pre { code { (answer) } } }
     };
@@ -77,6 +80,15 @@ fn verdict(call: &Value) -> Markup {
         }
         @if let Some(message) = call["message"].as_str() { ". " (message) }
         @if result["sent"] == false { ". Nothing was sent." }
+    }
+}
+
+/// Headers of the schedule as it is now, because a call does not keep its own. The API hides values that may be secrets.
+fn headers(request: &Value) -> Markup {
+    let headers = request["headers"].as_object().into_iter().flatten();
+    let rows: Vec<_> = headers.map(|(name, value)| vec![html! { (name) }, html! { (string(value)) }]).collect();
+    html! {
+        @if !rows.is_empty() { (table("Headers of the request, as the schedule has them now", &[text("Name"), text("Value")], rows)) }
     }
 }
 

@@ -71,6 +71,7 @@ pub fn hostile_answers_are_text(room: &mut Room) {
     room.go(&attempt);
     let all = room.all();
     assert!(all.contains("javascript:alert(1)") && all.contains("This call failed."), "{all}");
+    assert!(all.contains("X-A") && all.contains("<b>"), "the headers of the request: {all}");
     room.chromium.picture("attempt");
     for view in ["/", "/schedules", "/history", &place, &attempt] {
         room.go(view);
