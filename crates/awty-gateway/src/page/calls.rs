@@ -78,20 +78,16 @@ impl Last {
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));
-    match () {
-        () if others == 0 => "No other endpoint is called so often that its calls could tell what was stopped then.",
-        () if called == 0 => {
-            "No other endpoint was called meanwhile, so all calls had stopped: awty, the database, the job or the gateways. The server’s log has the cause."
-        }
-        () if near_called > 0 => {
-            "Other endpoints of its target were called meanwhile, so this schedule itself was paused or held."
-        }
-        () if near > 0 => {
-            "Endpoints of other targets were called meanwhile, and none of this target, so the target was blocked, failing or at its limit."
-        }
-        () => {
-            "Endpoints of other targets were called meanwhile, so this schedule was paused or held, or its target was blocked, failing or at its limit."
-        }
+    if others == 0 {
+        "No other endpoint is called so often that its calls could tell what was stopped then."
+    } else if called == 0 {
+        "No other endpoint was called meanwhile, so all calls had stopped: awty, the database, the job or the gateways. The server’s log has the cause."
+    } else if near_called > 0 {
+        "Other endpoints of its target were called meanwhile, so this schedule itself was paused or held."
+    } else if near > 0 {
+        "Endpoints of other targets were called meanwhile, and none of this target, so the target was blocked, failing or at its limit."
+    } else {
+        "Endpoints of other targets were called meanwhile, so this schedule was paused or held, or its target was blocked, failing or at its limit."
     }
 }
 

@@ -51,8 +51,8 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let body = html! {
         h1 { (string(&row["uri"])) }
         p.lead { (state(&row)) ", " (plan(&row)) @if let Some(about) = row["description"].as_str() { ". " (about) } }
-        @if let Some(why) = row["why"].as_str() { (reason(why, None)) }
-        @for why in waits.iter().filter(|wait| row["why"].as_str().is_none_or(|why| !wait.contains(why))) { (reason(why, None)) }
+        @for why in &waits { (reason(why, None)) }
+        @if let Some(why) = row["why"].as_str().filter(|why| !waits.iter().any(|wait| wait.contains(why))) { (reason(why, None)) }
         (buttons(&row, &place, visit.writes()))
         dl.facts {
             div { dt { "Next calls" } dd { @if next.items().is_empty() { "none is planned" } @for at in next.items() { (time(at)) br; } } }
