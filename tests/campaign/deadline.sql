@@ -326,7 +326,13 @@ BEGIN
     over AS (
         SELECT entity_key::bigint AS id, a.rule, pg_xact_commit_timestamp(a.xmin) AS at FROM awty.alert AS a
         WHERE a.rule IN ('ticket', 'promise') AND level > 0 AND cleared_at IS NOT NULL)
-    SELECT 'P12', concat_ws(' ', 'solved', s.id, 'for', s.rule, 'at', s.at, 'met', count(m.id), 'late', count(o.id))
+    SELECT 'P12', left(concat_ws(' ', 'solved', s.id, 'for', s.rule, 'at', s.at, 'met', count(m.id), 'late', count(o.id),
+        'alerts', (SELECT string_agg(concat_ws(' ', a, pg_xact_commit_timestamp(a.xmin)), ', ' ORDER BY a.id DESC) FROM awty.alert AS a
+            WHERE a.rule = s.rule AND a.entity_key = s.id::text AND coalesce(a.cleared_at, s.at) > s.at - interval '10 s'),
+        'ended', (SELECT string_agg(concat_ws(' ', h, pg_xact_commit_timestamp(h.xmin)), ', ' ORDER BY h.finished_at DESC) FROM awty.future_job_history AS h
+            WHERE h.job = s.rule AND h.entity_key = s.id::text AND h.finished_at > s.at - interval '10 s'),
+        'written', (SELECT string_agg(concat_ws(' ', l, pg_xact_commit_timestamp(l.xmin)), ', ' ORDER BY n DESC) FROM camp.ticket_log AS l
+            WHERE l.id = s.id AND l.written > s.at - interval '10 s')), 3000)
     FROM solved AS s LEFT JOIN met AS m USING (id, rule, at) LEFT JOIN over AS o USING (id, rule, at)
     GROUP BY s.id, s.at, s.rule HAVING count(m.id) + count(o.id) <> 1;
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'met, but the row was not solved:', h.*), 600) FROM awty.future_job_history AS h
