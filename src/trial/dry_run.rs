@@ -1,5 +1,5 @@
 //! Invariant: a dry run leaves nothing behind, except that sequences advance. It locks no row. The caller must be the
-//! job's role. If the session has another role, too, the function runs in a security-restricted operation.
+//! job's role. If the role of the session differs, the function runs in a security-restricted operation.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;

@@ -105,7 +105,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     Ok(frame::live(visit, &format!("{name} {key}"), body))
 }
 
-/// Offers to run the function of a check. Nobody runs the function of an external job.
+/// Offers to run the function of a check. An external job has no function.
 fn trial(check: &Value, writes: bool) -> Markup {
     let Some(is_own) = check["tries"].as_bool() else { return html! {} };
     let [name, key, of] = ["name", "key", "job"].map(|name| string(&check[name]));
