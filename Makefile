@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew page-speed clients demo demo-stop test matrix abi-test campaign failover bench bench-full pages reference fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest deadlines-speed soak skew page-speed clients demo demo-stop test matrix abi-test campaign failover bench bench-full pages reference fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -68,6 +68,9 @@ gateway-speed: ## the gateway beside pg_net, pg-boss and its ceilings, a quarter
 
 gateway-rest: ## memory of calls that hang, statements of idle slots, lists of a million schedules, ten minutes; docs/gateway-rest.md
 	@scripts/calls rest
+
+deadlines-speed: ## what calendars and stops cost, five minutes; docs/deadlines.md
+	@scripts/bench deadlines
 
 clients: ## drivers and frameworks of other languages against awty, five minutes (CLIENTS="psycopg node"); docs/clients.md
 	@CLIENTS="$(CLIENTS)" scripts/clients

@@ -1,6 +1,6 @@
 //! Usage: `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of a table, each in its own throwaway
-//! cluster. `bench soak|skew|speed|page|rest` measures the gateway ([`calls`]). `bench pages` only writes the pages in
-//! `docs/` from `docs/results/*.json`.
+//! cluster. `bench soak|skew|speed|page|rest` measures the gateway ([`calls`]), and `bench deadlines` calendars and
+//! stops ([`deadlines`]). `bench pages` only writes the pages in `docs/` from `docs/results/*.json`.
 //!
 //! Invariant: every ratio compares two things that are measured in turn in the same run. The ratio is the median of at
 //! least five pairs.
@@ -12,6 +12,7 @@ mod bulk;
 mod calls;
 mod chart;
 mod cron;
+mod deadlines;
 mod idle;
 mod insert;
 mod late;

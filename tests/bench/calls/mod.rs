@@ -38,7 +38,8 @@ impl Options {
 
 type Measurement = (&'static str, [u32; 3], fn(&Options) -> Result<Outcome, String>, Page);
 
-pub static MEASUREMENTS: [Measurement; 5] = [
+pub static MEASUREMENTS: [Measurement; 6] = [
+    ("deadlines", [100_000, 1, 5], crate::deadlines::deadlines, Page::of("deadlines")),
     ("soak", [100_000, 60, 1], soak::soak, Page::of("soak")),
     ("skew", [3_000, 1, 3], skew::skew, Page::of("gateway-skew")),
     ("speed", [20_000, 1, 3], speed::speed, Page::of("gateway-performance")),

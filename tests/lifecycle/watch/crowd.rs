@@ -20,7 +20,7 @@ const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00
 /// row's alert. So sessions cannot block each other in a circle by the rows alone.
 fn step(session: u64, n: u64) -> String {
     let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
-    let (row, rule) = (dice / 97 % ROWS, if dice / 7 % 2 == 0 { "promise" } else { "own" });
+    let (row, rule) = (dice / 97 % ROWS, if (dice / 7).is_multiple_of(2) { "promise" } else { "own" });
     let set = |what: &str| format!("UPDATE shop.orders SET {what} WHERE id = {row}");
     match dice % 16 {
         0..=2 => set("status = 'WAITING'"),
