@@ -11,7 +11,17 @@ const MIDDLE: &str =
     "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'shop' AND application_name LIKE 'citus_internal%'
                       AND state = 'idle in transaction')";
 
+/// The kills hit the time between the write on the other node and the commit.
+fn slow_down(place: &Place, seconds: f64) {
+    let slower = format!(
+        "CREATE OR REPLACE FUNCTION shop.tell(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
+         BEGIN INSERT INTO shop.outbox VALUES (-j.entity_key::bigint, j.job); PERFORM pg_sleep({seconds}); RETURN NULL; END $$"
+    );
+    place.shop().batch_execute(&slower).unwrap();
+}
+
 pub fn kills(place: &mut Place) -> String {
+    slow_down(place, 0.01);
     let load = Load::start(place, "0 s");
     for kill in 0..KILLS {
         load.await_more(100);
@@ -40,6 +50,7 @@ pub fn kills(place: &mut Place) -> String {
     let orders = load.stop(place);
     place.await_none("prepared transactions to end", "SELECT count(*) FROM pg_prepared_xacts");
     place.await_all_ended();
+    slow_down(place, 0.0);
     format!("{KILLS} kills of nodes, postmasters and workers, {orders} acknowledged orders: each had one effect")
 }
 
