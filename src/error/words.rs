@@ -255,10 +255,7 @@ impl Error {
             Error::Untrusted { function, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("role \"{role}\" runs only functions of superusers, and {function} has another owner"),
-                format!(
-                    "Use run_as => an ordinary role. Or, if a superuser may run its code, which pg_get_functiondef() shows, execute: \
-                     ALTER FUNCTION {function} OWNER TO a superuser."
-                ),
+                format!("Use run_as => an ordinary role, or let a superuser read {function} and own it."),
             )
             .detail(
                 "A superuser, or a role with BYPASSRLS, CREATEROLE, REPLICATION or a predefined role, would lend its rights \
@@ -267,12 +264,7 @@ impl Error {
             Error::ForeignFunction { function, owner, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("function {function} belongs to role \"{owner}\""),
-                // Pasted as a whole, the hint is a syntax error, because the role would run code that it may never have seen.
-                format!(
-                    "If role {} may run its code, which pg_get_functiondef() shows, execute: ALTER FUNCTION {function} OWNER TO {};",
-                    ident(role),
-                    ident(role)
-                ),
+                format!("If role {0} may run {function}, execute: ALTER FUNCTION {function} OWNER TO {0};", ident(role)),
             )
             .detail(format!(
                 "The function would run with the rights of role \"{role}\", which runs its own functions, and those of roles that \

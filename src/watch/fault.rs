@@ -38,11 +38,9 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     let fix = match fault {
         Fault::NoKey => format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
         Fault::NotOwners { function, table_owner } => {
-            // As in the hint of `Error::ForeignFunction`.
+            // As a whole a syntax error, because the owner would run code that it may never have seen.
             let owner = quoted(&catalog::role_label(*table_owner));
-            format!(
-                "If role {owner} may run its code, which pg_get_functiondef() shows, execute: ALTER FUNCTION {function} OWNER TO {owner};"
-            )
+            format!("If role {owner} may run {function}, execute: ALTER FUNCTION {function} OWNER TO {owner};")
         }
         Fault::Disabled(triggers) => {
             let enable: Vec<String> = triggers.iter().map(|name| format!("ENABLE TRIGGER {}", quoted(name))).collect();

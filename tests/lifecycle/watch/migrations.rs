@@ -212,8 +212,7 @@ fn another_owner_stops_the_rule_and_is_told_how_to_go_on() {
     await_why(
         &shop,
         "shop.awty_orders(text) does not belong to the owner of table shop.orders",
-        "If role heir may run its code, which pg_get_functiondef() shows, execute: \
-         ALTER FUNCTION shop.awty_orders(text) OWNER TO heir;",
+        "If role heir may run shop.awty_orders(text), execute: ALTER FUNCTION shop.awty_orders(text) OWNER TO heir;",
     );
     shop.cluster.execute(
         "postgres",
