@@ -18,6 +18,10 @@ use std::rc::Rc;
 
 const MAX_LISTED: i64 = 1000;
 
+thread_local! {
+    static KNOWN: RefCell<(u64, HashMap<Text, Rc<Known>>)> = RefCell::default();
+}
+
 pub struct Known {
     role: pg_sys::Oid,
     pub zone: String,
@@ -62,10 +66,12 @@ pub fn unknown(name: &Text) -> CalendarError {
     CalendarError::Unknown { calendar, nearest }
 }
 
+/// The next call of [`find`] reads the calendar again.
+pub fn forget() {
+    KNOWN.take();
+}
+
 pub fn find(name: &Text) -> Option<Rc<Known>> {
-    thread_local! {
-        static KNOWN: RefCell<(u64, HashMap<Text, Rc<Known>>)> = RefCell::default();
-    }
     changes::listen();
     let epoch = changes::of_rows();
     let known = KNOWN.with_borrow_mut(|(then, known)| {

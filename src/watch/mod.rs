@@ -80,6 +80,14 @@ pub enum Missing {
 }
 
 impl Watched {
+    /// Returns the rule and its calendar as they are now. A transaction that changes them is visible some moments before
+    /// it tells other sessions to renew their caches, and schedules the walk and the sweep that call this function.
+    fn find_again(name: &Text) -> Result<Self, Missing> {
+        KNOWN.with_borrow_mut(|known| known.remove(name));
+        calendar::forget();
+        Self::find(name)
+    }
+
     /// Returns the rule from a cache, which is valid until a system catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
         // `job::find` comes before the counts of changes are read. It receives pending invalidations, which raise these

@@ -1,4 +1,4 @@
-use super::{LATE, await_state, refusal, state, watched};
+use super::{LATE, await_state, refusal, state, stops, watched};
 
 #[test]
 fn an_update_that_is_open_when_the_row_becomes_late_decides() {
@@ -118,4 +118,46 @@ fn a_prepared_write_decides_when_it_is_committed() {
     assert_eq!(state(&shop), "late 1:1; pending -");
     shop.run("COMMIT PREPARED 'p'");
     assert_eq!(state(&shop), "late -; pending -");
+}
+
+/// A client stops row 1. The client has locked the row's check while the run looks for stops, and commits before the run
+/// writes the check. In between, the run stores the stop of row 2, which no trigger has seen.
+#[test]
+fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
+    let shop = stops::shop();
+    shop.run(
+        "CREATE FUNCTION shop.slow(a awty.alert) RETURNS void LANGUAGE sql AS
+        $$ INSERT INTO shop.told VALUES (a.entity_key, a.level); SELECT pg_advisory_xact_lock_shared(1) $$",
+    );
+    let stopped = stops::STOPPED;
+    stops::watch(&shop, &format!("since => 'placed_at', within => '1 hour', call => 'shop.slow', {stopped}"));
+    let (mut call, mut stop, mut client) = (shop.client(), shop.client(), shop.client());
+    call.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
+    stop.batch_execute("SELECT pg_advisory_lock(2)").unwrap();
+    shop.run(
+        "SELECT awty.pause('orders');
+        INSERT INTO shop.orders SELECT n, now() - interval '2 hours' FROM generate_series(1, 2) AS n",
+    );
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE FUNCTION shop.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(2); RETURN NULL; END $$",
+            "CREATE TRIGGER waits AFTER INSERT ON awty_internal.stop FOR EACH ROW WHEN (NEW.key = '2') EXECUTE FUNCTION shop.wait()",
+            "SET session_replication_role = replica; UPDATE shop.orders SET status = 'WAITING' WHERE id = 2",
+        ],
+    );
+    shop.run("SELECT awty.resume('orders')");
+    let locked = |lock: i32, granted: &str| {
+        format!("EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = {lock} AND {granted})")
+    };
+    shop.await_true("the call", &format!("SELECT {}", locked(1, "NOT granted")));
+    client.batch_execute("BEGIN; UPDATE shop.orders SET status = 'WAITING' WHERE id = 1").unwrap();
+    call.batch_execute("SELECT pg_advisory_unlock(1)").unwrap();
+    let run_is_over = format!("NOT {}", locked(1, "true"));
+    shop.await_true("the end of the run", &format!("SELECT {} OR {run_is_over}", locked(2, "NOT granted")));
+    client.batch_execute("COMMIT").unwrap();
+    stop.batch_execute("SELECT pg_advisory_unlock(2)").unwrap();
+    shop.await_true("the end of the transaction", &format!("SELECT {run_is_over}"));
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.told"), 0);
+    await_state(&shop, "late -; pending 1 2");
 }
