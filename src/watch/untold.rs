@@ -12,7 +12,7 @@
 
 use super::statements::raised::{self, Raised};
 use super::statements::rule_check::RuleCheck;
-use super::statements::{rule, stop};
+use super::statements::{alert, rule, stop};
 use crate::pg::subtransaction::kept_whole;
 use crate::pg::text::Text;
 use crate::shmem::{self, wakeup};
@@ -59,8 +59,10 @@ pub fn of(row: &Row) -> Option<Untold> {
 
 /// Raises the alert's level. Returns `false` if the alert already has the level, or if the level cannot be stored.
 pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
-    let Untold { alert: id, from, level, since, due_at, .. } = *untold;
-    let raised = Raised { id, key, from, level, since, due_at };
+    let Untold { alert, from, level, since, due_at, .. } = *untold;
+    // A client may have held the row since the run read its alert. Such a hold adds an alert.
+    let held = || alert::open(rule, std::slice::from_ref(key)).pop().map(|open| open.id);
+    let raised = Raised { id: alert.or_else(held), key, from, level, since, due_at };
     let store =
         || rule::find(rule).is_some_and(|rule| !is_stopped(&rule, key) && raised::raise_untold(&rule, &raised, now));
     let is_raised = level > from && kept_whole(store).unwrap_or(false);

@@ -146,6 +146,24 @@ fn a_row_that_is_met_meanwhile_gets_no_alert() {
 }
 
 #[test]
+fn a_failing_call_adds_no_alert_beside_a_held_one() {
+    let shop = watched("");
+    shop.run(&format!(
+        "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} RAISE 'no line'; END $$",
+        awty_testkit::fixture::GATE
+    ));
+    watch(&shop, "call => 'shop.tell', replace => true");
+    let gate = shop.close_gate();
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    shop.await_at_gate();
+    shop.run("SELECT awty.hold('orders', 1, 'orders')");
+    drop(gate);
+    shop.await_true("the level of the held alert", "SELECT bool_or(level = 1) FROM awty.alert");
+    let open = "SELECT string_agg(concat_ws(' ', level, held_by), ', ') FROM awty.alert WHERE cleared_at IS NULL";
+    assert_eq!(shop.cluster.value::<String>("postgres", open), "1 shop");
+}
+
+#[test]
 fn a_broken_function_is_reported() {
     let shop = broken("");
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
