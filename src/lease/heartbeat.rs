@@ -47,10 +47,13 @@ fn beat(args: &Args) -> Result<Vec<Option<i64>>> {
     if !until.is_empty() {
         until.sort_unstable();
         alive.extend(lease::extend(&until));
-        // If a lease was not extended, it has ended, or another session has locked it to store its answer.
+        // If a lease was not extended, it has ended, or another session has locked it. Before a lease expires, such a
+        // session stores its answer. Afterwards, it may also end the lease.
         let others =
             until.iter().map(|(number, _)| *number).filter(|number| !alive.contains(number)).collect::<Vec<_>>();
-        alive.extend(lease::given(&others).iter().map(|given| given.number));
+        let now = clock::now();
+        let others = lease::given(&others).into_iter().filter(|given| now < given.lease.expires_at);
+        alive.extend(others.map(|given| given.number));
     }
     Ok(asked.into_iter().filter(|number| number.is_none_or(|number| !alive.contains(&number))).collect())
 }

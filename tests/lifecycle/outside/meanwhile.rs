@@ -147,3 +147,16 @@ fn neither_claims_nor_heartbeats_wait_for_what_is_not_committed() {
     assert!(void.is_empty() && say(&mut client, "complete($1)", lease) == "ended");
     assert_eq!(client.query(of_both, &[]).unwrap().len(), 2);
 }
+
+/// Another session may have locked an expired lease to end it. A heartbeat that cannot extend the lease calls it void.
+#[test]
+fn a_heartbeat_promises_no_expired_lease_that_it_cannot_extend() {
+    let shop = shop_with(", heartbeat => '1 s'", 1);
+    let lease = claim_one(&shop).lease;
+    let mut other = shop.cluster.superuser("postgres");
+    other.batch_execute("BEGIN; SELECT FROM awty_internal.lease FOR UPDATE").unwrap();
+    shop.await_true("the lease to expire", "SELECT expires_at < clock_timestamp() FROM awty_internal.lease");
+    let mut client = shop.client();
+    let void: Vec<i64> = client.query_one("SELECT awty.heartbeat(ARRAY[$1::bigint])", &[&lease]).unwrap().get(0);
+    assert_eq!(void, [lease]);
+}
