@@ -1,8 +1,8 @@
 //! Makes a transaction that has used other nodes of a Citus cluster commit in two phases, and not before this node's
 //! commit record is on disk.
 //!
-//! From PostgreSQL 16 on, libraries hide their functions by default. Citus then has to be built with
-//! `CFLAGS_SL_MODULE=` (docs/citus.md).
+//! From PostgreSQL 16 on, libraries hide their functions by default. awty finds those of Citus only if Citus is built
+//! with `CFLAGS_SL_MODULE=` (docs/citus.md).
 //!
 //! Invariant: if the server does not preload Citus, a call only reads a static.
 

@@ -3,7 +3,7 @@
 //!
 //! Retries of the check try to report the alert again. After `max_attempts` failures awty gives up the report, and the
 //! check continues with the next level. If a run ignores its timeout, its process is terminated. A worker therefore
-//! also keeps the alert in shared memory, where the next worker finds it.
+//! also keeps the alert in shared memory, and the next worker reads it there.
 //!
 //! Invariant: the level is raised only if the check has not changed since the run read it. A client that changes the
 //! row also changes its check.
@@ -60,11 +60,12 @@ pub fn of(row: &Row) -> Option<Untold> {
 /// Raises the alert's level. Returns `false` if the alert already has the level, or if the level cannot be stored.
 pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     let Untold { alert, from, level, since, due_at, .. } = *untold;
-    // A client may have held the row since the run read its alert. Such a hold adds an alert.
-    let held = || alert::open(rule, std::slice::from_ref(key)).pop().map(|open| open.id);
-    let raised = Raised { id: alert.or_else(held), key, from, level, since, due_at };
-    let store =
-        || rule::find(rule).is_some_and(|rule| !is_stopped(&rule, key) && raised::raise_untold(&rule, &raised, now));
+    let store = || {
+        // A client may have held the row since the run read its alert. Such a hold adds an alert.
+        let held = || alert::open(rule, std::slice::from_ref(key)).pop().map(|open| open.id);
+        let raised = Raised { id: alert.or_else(held), key, from, level, since, due_at };
+        rule::find(rule).is_some_and(|rule| !is_stopped(&rule, key) && raised::raise_untold(&rule, &raised, now))
+    };
     let is_raised = level > from && kept_whole(store).unwrap_or(false);
     wakeup::count_rows(rule.as_bytes(), 0, u64::from(is_raised && from == 0));
     is_raised

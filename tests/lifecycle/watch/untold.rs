@@ -17,6 +17,17 @@ fn broken(more: &str) -> Shop {
     shop
 }
 
+/// The rule's function waits at the gate and then fails.
+fn gated() -> Shop {
+    let shop = watched("");
+    shop.run(&format!(
+        "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} RAISE 'no line'; END $$",
+        awty_testkit::fixture::GATE
+    ));
+    watch(&shop, "call => 'shop.tell', replace => true");
+    shop
+}
+
 fn told(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -129,12 +140,7 @@ fn a_terminated_function_stops_no_level() {
 
 #[test]
 fn a_row_that_is_met_meanwhile_gets_no_alert() {
-    let shop = watched("");
-    shop.run(&format!(
-        "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} RAISE 'no line'; END $$",
-        awty_testkit::fixture::GATE
-    ));
-    watch(&shop, "call => 'shop.tell', replace => true");
+    let shop = gated();
     let gate = shop.close_gate();
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     shop.await_at_gate();
@@ -147,12 +153,7 @@ fn a_row_that_is_met_meanwhile_gets_no_alert() {
 
 #[test]
 fn a_failing_call_adds_no_alert_beside_a_held_one() {
-    let shop = watched("");
-    shop.run(&format!(
-        "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} RAISE 'no line'; END $$",
-        awty_testkit::fixture::GATE
-    ));
-    watch(&shop, "call => 'shop.tell', replace => true");
+    let shop = gated();
     let gate = shop.close_gate();
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     shop.await_at_gate();
