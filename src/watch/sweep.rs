@@ -1,6 +1,6 @@
 //! Compares a rule's open alerts with their rows. The comparison is needed because writes can bypass the triggers.
 
-use super::statements::alert::{self, Found};
+use super::statements::alert::{self, Found, Start};
 use super::statements::rule;
 use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::Clocks;
@@ -44,39 +44,33 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
         let clocks = Clocks::read(watched, &keys);
         let seen = watched.source.by_keys(&keys);
         let rows: HashMap<usize, _> = seen.into_iter().collect();
-        let (mut settled, mut versions) = (Vec::new(), Vec::new());
-        let (mut ahead, mut stays) = (Vec::new(), (Vec::new(), Vec::new(), Vec::new(), Vec::new()));
+        let (mut settled, mut ahead, mut stays) = (Vec::new(), Vec::new(), Vec::new());
         for (place, Found { key, level, since, version }) in open.into_iter().enumerate() {
             let found = rows
                 .get(&place)
                 .map_or(RowState::Gone, |row| row.state.found(since.unwrap_or(Time::MIN_UTC), clocks.stops(&key)));
             let alert = Alert { level: level.unsigned_abs(), ..Alert::NONE };
             match judge(found, alert, &watched.levels, &watched.job.options.limits, now) {
-                Verdict::Settled => {
-                    settled.push(key);
-                    versions.push(version);
-                }
+                Verdict::Settled => settled.push((key, version)),
                 Verdict::Ahead(slot) if level > 0 => {
-                    settled.push(key.clone());
-                    versions.push(version);
+                    settled.push((key.clone(), version));
                     ahead.push((key, slot, since.filter(|_| watched.rule.terms.start().is_none()).unwrap_or(now)));
                 }
                 _ => {
                     if let RowState::Waiting { start, stops, .. } = found {
-                        stays.0.push(key);
-                        stays.1.push(version);
-                        stays.2.push(watched.since(start));
-                        stays.3.push(watched.due_at(start, stops));
+                        let (since, due_at) = (watched.since(start), watched.due_at(start, stops));
+                        stays.push(Start { key, version, since, due_at });
                     }
                 }
             }
         }
         let by = ScheduledBy { role: watched.job.role, at: now };
+        let (keys, versions): (Vec<Text>, Vec<Text>) = settled.into_iter().unzip();
         // A client that has changed a row since it was read has also written the row's alert.
-        let free = alert::lock_unchanged(name, &settled, &versions);
-        is_over &= free.len() == settled.len();
+        let free = alert::lock_unchanged(name, &keys, &versions);
+        is_over &= free.len() == keys.len();
         cleared::clear(watched, &free, by);
-        alert::set_starts(name, &stays.0, &stays.1, &stays.2, &stays.3);
+        alert::set_starts(name, &stays);
         keep(watched, ahead, by.role);
     }
     if !is_over {

@@ -39,6 +39,14 @@ pub struct Found {
 
 row!(Found { key, level, since, version });
 
+/// The times that an open alert gets from its row.
+pub struct Start {
+    pub key: Text,
+    pub version: Text,
+    pub since: Option<Time>,
+    pub due_at: Time,
+}
+
 statement!(
     select_open,
     [TEXTOID, TEXTARRAYOID],
@@ -200,12 +208,13 @@ pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
 }
 
 /// Leaves out the same alerts as [`lock_unchanged`].
-pub fn set_starts(rule: &Text, keys: &[Text], versions: &[Text], since: &[Option<Time>], due_at: &[Time]) {
-    if !keys.is_empty() {
-        let since: Vec<_> = since.iter().map(|since| since.and_then(moment)).collect();
-        let due_at: Vec<_> = due_at.iter().map(|due_at| moment(*due_at)).collect();
-        let (keys, versions) = (keys_arg(keys), keys_arg(versions));
-        update_starts().execute(&[Some(rule.datum()), keys, versions, arg(since), arg(due_at)]);
+pub fn set_starts(rule: &Text, starts: &[Start]) {
+    if !starts.is_empty() {
+        let keys: Vec<Text> = starts.iter().map(|start| start.key.clone()).collect();
+        let versions: Vec<Text> = starts.iter().map(|start| start.version.clone()).collect();
+        let since: Vec<_> = starts.iter().map(|start| start.since.and_then(moment)).collect();
+        let due_at: Vec<_> = starts.iter().map(|start| moment(start.due_at)).collect();
+        update_starts().execute(&[Some(rule.datum()), arg(keys), arg(versions), arg(since), arg(due_at)]);
     }
 }
 
