@@ -26,12 +26,13 @@ statement!(
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID],
     c"SELECT a.entity_key, a.id,
              pg_catalog.jsonb_populate_record(a, pg_catalog.jsonb_build_object('level', n.level,
-                 'raised_at', CASE WHEN n.level > 0 THEN COALESCE(a.raised_at, $3) END,
+                 'raised_at', CASE WHEN n.level > 0 THEN COALESCE(a.raised_at, w.at) END,
                  'reminded_at', CASE WHEN n.level = 0 THEN $3 ELSE a.reminded_at END,
-                 'escalated_at', CASE WHEN n.level > a.level AND a.level > 0 THEN $3 ELSE a.escalated_at END,
-                 'told', a.told + 1, 'told_at', $3, 'held_by', NULL, 'held_until', NULL, 'note', NULL))
+                 'escalated_at', CASE WHEN n.level > a.level AND a.level > 0 THEN w.at ELSE a.escalated_at END,
+                 'told', a.told + 1, 'told_at', GREATEST(w.at, a.raised_at, a.escalated_at), 'held_by', NULL, 'held_until', NULL, 'note', NULL))
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
-      JOIN awty.alert AS a ON a.id = n.id AND a.cleared_at IS NULL"
+      JOIN awty.alert AS a ON a.id = n.id AND a.cleared_at IS NULL
+      CROSS JOIN LATERAL (SELECT GREATEST($3, a.told_at + '1 microsecond') AS at) AS w"
 );
 
 statement! {
@@ -62,13 +63,16 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
+// The order of an alert's times says whether its level was told. Therefore it is kept when the clock is set back.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
-    c"UPDATE awty.alert AS a SET level = n.level, raised_at = CASE WHEN n.level > 0 THEN COALESCE(a.raised_at, $3) END,
+    c"UPDATE awty.alert AS a SET level = n.level,
+          raised_at = CASE WHEN n.level > 0 THEN COALESCE(a.raised_at, GREATEST($3, a.told_at + '1 microsecond')) END,
           reminded_at = CASE WHEN n.level = 0 THEN $3 ELSE a.reminded_at END,
-          escalated_at = CASE WHEN n.level > a.level AND a.level > 0 THEN $3 ELSE a.escalated_at END,
-          told = a.told + $4, told_at = CASE WHEN $4 > 0 THEN $3 ELSE a.told_at END,
+          escalated_at = CASE WHEN n.level > a.level AND a.level > 0 THEN GREATEST($3, a.told_at + '1 microsecond') ELSE a.escalated_at END,
+          told = a.told + $4,
+          told_at = CASE WHEN $4 > 0 THEN GREATEST($3, a.raised_at, a.escalated_at, a.told_at + '1 microsecond') ELSE a.told_at END,
           held_by = CASE WHEN $4 = 0 THEN a.held_by END, held_until = CASE WHEN $4 = 0 THEN a.held_until END,
           note = CASE WHEN $4 = 0 THEN a.note END
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)

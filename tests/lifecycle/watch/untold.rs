@@ -138,6 +138,39 @@ fn a_terminated_function_stops_no_level() {
     assert_eq!(told(&shop), "1:2:1");
 }
 
+/// The clock is set back by an hour after awty has written the alert's times.
+#[test]
+fn a_clock_that_is_set_back_hides_no_telling() {
+    let shop = broken(", remind => '{1 hour}', escalate => '{200 min, 1 day}', call_cleared => 'shop.tell'");
+    let set_back =
+        "UPDATE awty.alert SET raised_at = raised_at + interval '1 hour', told_at = told_at + interval '1 hour'";
+    // The first row is raised before the clock is set back and told after it; the second row is told before it and
+    // raised after it, once from a reminder and once from a lower level.
+    shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '185 min')");
+    await_state(&shop, "late 1:1; pending 1");
+    shop.cluster.execute("postgres", &[set_back]);
+    shop.run("TRUNCATE shop.broken");
+    shop.await_true("the telling", "SELECT told = 1 FROM awty.alert");
+    shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
+    shop.await_true("call_cleared", "SELECT EXISTS (SELECT FROM shop.told OFFSET 1)");
+    shop.run("INSERT INTO shop.orders VALUES (2, now() - interval '119 min 58 s'), (3, now() - interval '190 min')");
+    shop.await_true(
+        "a reminder and level 1",
+        "SELECT count(*) = 2 FROM awty.alert WHERE told = 1 AND cleared_at IS NULL",
+    );
+    shop.cluster.execute("postgres", &[set_back]);
+    shop.run("INSERT INTO shop.broken VALUES (true)");
+    shop.run("UPDATE shop.orders SET placed_at = placed_at - interval '70 min' WHERE id > 1");
+    await_state(&shop, "late 2:1 3:2; pending 2 3");
+    let untold = "SELECT string_agg(concat_ws(' ', l.entity_key, l.told, a.told_at >= coalesce(a.escalated_at, a.raised_at)), ', ' ORDER BY 1)
+        FROM awty.late AS l JOIN awty.alert AS a ON a.entity_key = l.entity_key AND a.cleared_at IS NULL";
+    assert_eq!(shop.cluster.value::<String>("postgres", untold), "2 1 f, 3 1 f");
+    shop.run("UPDATE shop.orders SET status = 'SHIPPED' WHERE id > 1");
+    let calls = "SELECT string_agg(a.entity_key, ' ') FROM awty.future_job AS f JOIN awty.alert AS a ON a.id::text = f.entity_key
+        WHERE f.entity_name = 'awty.cleared'";
+    assert_eq!(shop.cluster.value::<String>("postgres", calls), "3");
+}
+
 #[test]
 fn a_row_that_is_met_meanwhile_gets_no_alert() {
     let shop = gated();
