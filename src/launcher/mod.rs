@@ -15,14 +15,13 @@ use crate::process::transaction::{Verdict, transaction};
 use crate::process::{self, sync_rep};
 use crate::settings;
 use crate::shmem::{self, DatabaseProblem, NEVER, Occupancy, State};
-use awty_core::{Caps, Mono, Plan, Role, Time, plan};
+use awty_core::plan::{self, LEAD};
+use awty_core::{Caps, Mono, Plan, Role, Time};
 use chrono::TimeDelta;
 use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Workers start this long before checks are due, because they need time to connect.
-pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 pub fn register() {

@@ -20,7 +20,7 @@ use crate::pg::array::{BOOL, JSONB, TEXT, TIME};
 use crate::pg::catch::Failure;
 use crate::pg::clock;
 use crate::pg::subtransaction::{has_one_snapshot, kept_whole};
-use crate::pg::text::{self, Text};
+use crate::pg::text::Text;
 use crate::run::book::{self, Timing};
 use crate::shmem::wakeup;
 use crate::store::check_row::{Row, Table, answer};
@@ -30,7 +30,6 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-const MAX_MESSAGE: usize = 4096;
 /// SQLSTATE of a failure without a code: external routine exception.
 const EXTERNAL: &str = "38000";
 
@@ -271,7 +270,7 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
         kept: job.options.terms.keep_attempts.keeps(failure.is_none()),
         ok: failure.is_none(),
         sqlstate: failure.map(|failure| Text::from(failure.sqlstate.as_str())),
-        message: failure.map(|failure| text::message(&failure.message, MAX_MESSAGE)),
+        message: failure.map(|failure| crate::store::message(&failure.message)),
         result: report.result,
         held,
     }

@@ -50,10 +50,8 @@ pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
     Interval::new(0, days, micros).ok()
 }
 
-const MAX_MESSAGE: usize = 4096;
-
 pub fn message(text: &str) -> Text {
-    text::message(text, MAX_MESSAGE)
+    text::message(text, awty_core::argument_limits::MAX_MESSAGE)
 }
 
 pub fn arg<T: IntoDatum>(value: T) -> Arg {

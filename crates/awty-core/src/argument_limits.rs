@@ -24,6 +24,8 @@ pub const MAX_CLAIMED_JOBS: usize = 10_000;
 pub const MAX_WORKER: usize = 255;
 pub const MAX_LEASES: usize = 100_000;
 pub const MAX_STEPS: i64 = 100_000;
+/// A longer message of a failed run or call is cut.
+pub const MAX_MESSAGE: usize = 4096;
 pub const MAX_RESULT: usize = 1024 * 1024;
 /// Moments that `awty.occurrences()` returns.
 pub const MAX_OCCURRENCES: u16 = 10_000;

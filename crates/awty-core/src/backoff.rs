@@ -4,11 +4,19 @@ use chrono::TimeDelta;
 use std::time::Duration;
 
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
+/// Chance lengthens or shortens the wait of an external worker's check by at most this many thousandths.
+const SPREAD: u64 = 200;
 
 /// The wait is `retry_after` after the first failure, and doubles with each further failure in a row.
 pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     let factor = 2_i32.checked_pow(failures.saturating_sub(1));
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
+}
+
+/// Draws a spread in thousandths from the random number `chance`.
+pub fn spread(chance: u64) -> i32 {
+    let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// A role gets another worker when each of its workers has been busy with one run for this long.
 pub const BEHIND: Duration = Duration::from_secs(1);
+/// Workers start this long before checks are due, because they need time to connect.
+pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
 /// The launcher sleeps at most this long, so that it notices a jump of the wall clock.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);

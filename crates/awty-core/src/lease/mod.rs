@@ -13,6 +13,7 @@ pub mod tokens;
 
 pub use next_claim::{Ahead, wait};
 
+use crate::backoff;
 use crate::label::labels;
 use crate::limits::{LimitError, Limits};
 use crate::policy::Failed;
@@ -21,8 +22,6 @@ use chrono::TimeDelta;
 use std::ops::RangeInclusive;
 
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
-/// Chance lengthens or shortens the wait before a retry by at most this many thousandths.
-const SPREAD: u64 = 200;
 
 labels! {
     /// How often awty may hand out the same check.
@@ -75,13 +74,8 @@ impl LeaseOptions {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
         let is_final = is_final || is_once;
-        Failed { timed_out: false, is_final, retry_at, spread: spread(chance) }
+        Failed { timed_out: false, is_final, retry_at, spread: backoff::spread(chance) }
     }
-}
-
-fn spread(chance: u64) -> i32 {
-    let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::backoff::spread;
 use crate::testing::clock;
 use proptest::prelude::*;
 
