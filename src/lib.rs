@@ -40,6 +40,7 @@ mod process;
 mod quiet;
 mod repeat;
 mod restore;
+mod rule;
 mod run;
 mod settings;
 mod shmem;

@@ -1,9 +1,7 @@
 //! Implements `awty.watch()` and `awty.unwatch()`.
 
-use super::statements::rule::{self, Definition, Rule, Walk};
-use super::statements::watched::{Functions, Source};
-use super::statements::{alert, distributed, rule_check, rule_objects, stop};
-use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, condition, end_rule, functions};
+use super::statements::{alert, rule_check, stop};
+use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule};
 use crate::calendar;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB};
@@ -16,6 +14,10 @@ use crate::pg::table::{self, Described, KeyColumn, Kind};
 use crate::pg::text::Text;
 use crate::pg::zone::{self, Local};
 use crate::pg::{catalog, clock, relations, scalar, table_lock};
+use crate::rule::statements::rule::{self, Definition, Rule, Walk};
+use crate::rule::statements::watched::{Functions, Source};
+use crate::rule::statements::{distributed, rule_objects};
+use crate::rule::{condition, functions};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::job_option::Options;

@@ -1,11 +1,11 @@
 //! Calls the functions `call` and `call_cleared` of a rule.
 
-use super::Watched;
-use super::statements::rule_objects;
 use crate::error::Result;
 use crate::function;
 use crate::pg::relations;
 use crate::pg::text::Text;
+use crate::rule::Watched;
+use crate::rule::statements::rule_objects;
 use crate::store::check_row;
 use pgrx::pg_sys;
 

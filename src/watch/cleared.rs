@@ -6,10 +6,11 @@
 use super::statements::alert::{self, Open};
 use super::statements::cleared_alert;
 use super::statements::rule_check::ScheduledBy;
-use super::{CLEARED, Watched, call};
+use super::{CLEARED, call};
 use crate::error::Result;
 use crate::pg::clock;
 use crate::pg::text::Text;
+use crate::rule::Watched;
 use crate::shmem::wakeup;
 
 const ALERTS: i64 = 5_000;

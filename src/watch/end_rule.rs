@@ -1,10 +1,11 @@
 //! Ends a rule, and all checks of a job. The cleared alerts and the history stay.
 
-use super::statements::rule::{self, Rule};
-use super::statements::{alert, cleared_alert, rule_function, rule_objects, stop};
+use super::statements::{alert, cleared_alert, stop};
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
 use crate::pg::{clock, table};
+use crate::rule::statements::rule::{self, Rule};
+use crate::rule::statements::{rule_function, rule_objects};
 use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;

@@ -5,14 +5,15 @@
 //! Invariant: the row's check is locked before the row's alert. The check is also written, because a run of the check
 //! that is in progress must be rolled back.
 
+use super::silence;
 use super::statements::alert::{self, Held, NewHold};
 use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::Clocks;
 use super::written::note as announce;
-use super::{Watched, silence};
 use crate::pg::reraise::reported;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
+use crate::rule::Watched;
 use crate::store::job::Job;
 use awty_core::Time;
 use awty_core::watch::RowState;

@@ -2,12 +2,13 @@
 //!
 //! These functions write nothing. They also work on a standby, and if awty is not in `shared_preload_libraries`.
 
-use super::statements::{alert, rule, rule_objects, stop};
-use super::{fault, functions};
+use super::statements::{alert, stop};
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_ENTITY_KEY, MAX_JOB};
 use crate::error::Result;
 use crate::pg::table;
+use crate::rule::statements::{rule, rule_objects};
+use crate::rule::{fault, functions};
 use crate::store::from_timestamptz;
 use awty_core::Time;
 use awty_core::watch::Stops;

@@ -3,13 +3,13 @@
 //! Invariant: only a transaction that has locked the row's check may write the row's stops, or the run of that check.
 //! If a transaction changes whether a row is stopped, the stop begins or ends when that transaction started.
 
-use super::Watched;
 use super::statements::rule_check;
 use super::statements::stop::{self, Known, Stored};
-use super::statements::watched::{State, WatchedRow};
 use crate::error::{Error, Result, WatchError};
 use crate::pg::clock;
 use crate::pg::text::Text;
+use crate::rule::Watched;
+use crate::rule::statements::watched::{State, WatchedRow};
 use awty_core::Time;
 use awty_core::watch::{Clock, Seen, Stops};
 use std::cell::Cell;

@@ -1,14 +1,15 @@
 //! Compares a rule's open alerts with their rows. The comparison is needed because writes can bypass the triggers.
 
 use super::statements::alert::{self, Found, Start};
-use super::statements::rule;
 use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::Clocks;
 use super::written::note;
-use super::{SWEEP, Watched, cleared, upkeep};
+use super::{SWEEP, cleared, upkeep};
 use crate::pg::clock;
 use crate::pg::subtransaction::unless_locked;
 use crate::pg::text::Text;
+use crate::rule::Watched;
+use crate::rule::statements::rule;
 use crate::shmem::wakeup;
 use crate::store::job;
 use awty_core::Time;

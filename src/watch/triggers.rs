@@ -1,10 +1,9 @@
 //! Implements the trigger functions of rules, and the function that the jobs of all rules call.
 
-use super::fault::stopped;
 use super::statements::alert;
 use super::statements::rule_check::{self, RuleCheck};
 use super::written::{self, Refusal};
-use super::{BACKFILL, Missing, SWEEP, Watched, judge};
+use super::{BACKFILL, SWEEP, judge};
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{Error, Result, WatchError};
@@ -13,6 +12,8 @@ use crate::pg::reraise::raising;
 use crate::pg::table;
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
+use crate::rule::fault::stopped;
+use crate::rule::{Missing, Watched};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;

@@ -12,9 +12,10 @@
 
 use super::statements::raised::{self, Raised};
 use super::statements::rule_check::RuleCheck;
-use super::statements::{alert, rule, stop};
+use super::statements::{alert, stop};
 use crate::pg::subtransaction::kept_whole;
 use crate::pg::text::Text;
+use crate::rule::statements::rule;
 use crate::shmem::{self, wakeup};
 use crate::store::check_row::Row;
 use awty_core::watch::Untold;

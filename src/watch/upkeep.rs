@@ -1,12 +1,14 @@
 //! Maintains rules for the maintainer: ends rules without a table, deletes old alerts, repairs functions.
 
-use super::statements::rule::{self, Rule};
-use super::statements::{cleared_alert, rule_function, rule_objects, stop};
-use super::{CLEARED, end_rule, functions};
+use super::statements::{cleared_alert, stop};
+use super::{CLEARED, end_rule};
 use crate::pg::clock;
 use crate::pg::subtransaction::unless_locked;
 use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
+use crate::rule::functions;
+use crate::rule::statements::rule::{self, Rule};
+use crate::rule::statements::{rule_function, rule_objects};
 use crate::settings;
 use awty_core::Time;
 use pgrx::pg_sys;

@@ -4,14 +4,15 @@
 //! Invariant: the transaction of each piece also stores the key of the last row that the walk visited. If a row changes
 //! during the walk, the trigger of the table updates the row's check, and a run of the check reads the row again.
 
+use super::SWEEP;
 use super::statements::alert;
-use super::statements::rule::{self, Walk};
 use super::statements::rule_check::{self, Pending, ScheduledBy};
-use super::statements::watched::WatchedRow;
 use super::stops::{Clocks, Seeing};
-use super::{SWEEP, Watched};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
+use crate::rule::Watched;
+use crate::rule::statements::rule::{self, Walk};
+use crate::rule::statements::watched::WatchedRow;
 use crate::shmem::wakeup;
 use awty_core::watch::{self, Alert, RowState, Stops};
 use awty_core::{Time, later};

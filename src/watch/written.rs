@@ -5,15 +5,16 @@
 
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
-use super::statements::watched::WatchedRow;
 use super::stops::{self, Clocks, Seeing};
-use super::{Watched, cleared, end_rule};
+use super::{cleared, end_rule};
 use crate::call::argument_limits::MAX_ENTITY_KEY;
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::table::{self, key_text};
 use crate::pg::text::Text;
 use crate::pg::trigger::{Firing, Version};
 use crate::pg::{catalog, clock};
+use crate::rule::Watched;
+use crate::rule::statements::watched::WatchedRow;
 use crate::shmem::wakeup;
 use crate::store::{history, hold};
 use awty_core::watch::{self, Alert, RowState, Stops, Verdict};

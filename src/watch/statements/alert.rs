@@ -5,9 +5,9 @@
 //!
 //! LATERAL with LIMIT makes PostgreSQL find each key by the index, even if the table had few alerts at planning time.
 
-use super::rule::Rule;
 use crate::pg::clock;
 use crate::pg::text::Text;
+use crate::rule::statements::rule::Rule;
 use crate::store::statement::{Arg, Rows};
 use crate::store::typed::{Row, is_true, row, statement};
 use crate::store::{arg, from_timestamptz};

@@ -1,12 +1,5 @@
 pub mod alert;
-mod by_oid;
 pub mod cleared_alert;
-pub mod distributed;
-mod dynamic_sql;
 pub mod raised;
-pub mod rule;
 pub mod rule_check;
-pub mod rule_function;
-pub mod rule_objects;
 pub mod stop;
-pub mod watched;

@@ -1,9 +1,9 @@
 //! SQL statements by which a run raises alerts. The lock order is that of `alert`.
 
 use super::alert::moment;
-use super::rule::Rule;
 use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
+use crate::rule::statements::rule::Rule;
 use crate::store::statement::{Arg, Kept, Rows};
 use crate::store::typed::statement;
 use crate::store::{arg, time};

@@ -1,7 +1,7 @@
 //! SQL statements that find or write the checks of rules by the keys of the watched rows.
 
-use super::rule::Rule;
 use crate::pg::text::Text;
+use crate::rule::statements::rule::Rule;
 use crate::store::typed::{Outcome, row, statement};
 use awty_core::Time;
 use pgrx::pg_sys;

@@ -10,7 +10,7 @@ mod source;
 
 use arrows::Arrows;
 use source::{Source, root};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The rooms are listed from the lowest to the highest. A room may use only the rooms before it.
 const ORDER: &[&str] = &[
@@ -30,6 +30,7 @@ const ORDER: &[&str] = &[
     "figures",
     "repeat",
     "quiet",
+    "rule",
     "watch",
     "run",
     "launcher",
@@ -95,6 +96,17 @@ fn every_room_has_its_place() {
     let missing: Vec<_> =
         apart.filter(|room| !sources.iter().any(|source| source.module.iter().eq(room.split("::")))).collect();
     assert!(missing.is_empty(), "no such room: {missing:?}");
+}
+
+#[test]
+fn no_room_has_more_than_15_percent_of_src() {
+    let mut lines = BTreeMap::<String, usize>::new();
+    for source in Source::all("src") {
+        *lines.entry(source.room().unwrap_or_default()).or_default() += source.lines;
+    }
+    let all: usize = lines.values().sum();
+    let large: Vec<_> = lines.iter().filter(|(_, room)| *room * 100 > all * 15).collect();
+    assert!(large.is_empty(), "of {all} lines: {large:?}");
 }
 
 #[test]

@@ -1,0 +1,94 @@
+//! A rule says when a row of its table is late. This room finds a rule with all that belongs to it, and reads rows as the
+//! rule sees them. [`watch`](crate::watch) handles these rows.
+//!
+//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
+//!   parts.
+//! - [`statements`] has the rule, its functions and objects, and the rows of its table.
+
+pub mod condition;
+pub mod fault;
+pub mod functions;
+pub mod statements;
+
+use self::fault::Fault;
+use self::statements::rule::{self, Rule};
+use self::statements::watched::Source;
+use crate::calendar;
+use crate::pg::changes;
+use crate::pg::table::{self, Described, Kind};
+use crate::pg::text::Text;
+use crate::pg::zone::Local;
+use crate::store::job::{self, Job};
+use awty_core::Time;
+use awty_core::watch::{Levels, Stops};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<Text, ([u64; 3], Watched)>> = RefCell::default();
+}
+
+#[derive(Clone)]
+pub struct Watched {
+    pub rule: Rc<Rule>,
+    pub job: Job,
+    pub source: Rc<Source>,
+    pub levels: Rc<Levels<Local>>,
+}
+
+pub enum Missing {
+    Rule,
+    Table,
+    Part(Rc<Rule>, Box<Described>, Fault),
+}
+
+impl Watched {
+    /// Returns the rule and its calendar as they are now. A transaction that changes them is visible some moments before
+    /// it tells other sessions to renew their caches, and schedules the walk and the sweep that call this function.
+    pub fn find_again(name: &Text) -> Result<Self, Missing> {
+        KNOWN.with_borrow_mut(|known| known.remove(name));
+        calendar::forget();
+        Self::find(name)
+    }
+
+    /// Returns the rule from a cache, which is valid until a system catalog, a job or a rule changes.
+    pub fn find(name: &Text) -> Result<Self, Missing> {
+        // `job::find` comes before the counts of changes are read. It receives pending invalidations, which raise these
+        // counts.
+        let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
+        let now = [changes::of_rows(), changes::of_relations(), changes::of_functions()];
+        if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {
+            let (then, Watched { rule, source, levels, .. }) = known.get(name)?;
+            (*then == now).then(|| (Rc::clone(rule), Rc::clone(source), Rc::clone(levels)))
+        }) {
+            return Ok(Self { rule, job, source, levels });
+        }
+        let rule = rule::find(name).ok_or(Missing::Rule)?;
+        let table = table::describe(rule.relation).ok_or(Missing::Table)?;
+        let found = Self::of(rule, job, table)?;
+        KNOWN.with_borrow_mut(|known| known.insert(name.clone(), (now, found.clone())));
+        Ok(found)
+    }
+
+    pub fn since(&self, start: Time) -> Option<Time> {
+        self.rule.terms.due.is_none().then_some(start)
+    }
+
+    pub fn due_at(&self, start: Time, stops: &Stops) -> Time {
+        self.levels.moved(self.levels.due(start), stops, Time::MIN_UTC)
+    }
+
+    fn of(rule: Rule, job: Job, table: Described) -> Result<Self, Missing> {
+        if matches!(table.kind, Kind::Other(_)) {
+            return Err(Missing::Table);
+        }
+        let rule = Rc::new(rule);
+        let part = |fault| Missing::Part(Rc::clone(&rule), Box::new(table.clone()), fault);
+        let key = table::primary_key(table.oid).ok_or_else(|| part(Fault::NoKey))?;
+        let found = functions::find(&rule, &table).map_err(part)?;
+        let levels = Rc::new(rule.levels().ok_or(Missing::Rule)?);
+        let source = Rc::new(Source::new(table, key, found));
+        Ok(Self { rule, job, source, levels })
+    }
+}
