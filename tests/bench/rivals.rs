@@ -7,7 +7,7 @@ use crate::results::{Outcome, Wanted, readable};
 use crate::shop::Shop;
 use crate::stats::Pairs;
 use crate::work::{rates, speeds};
-use awty_testkit::checkout;
+use awty_testkit::target;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -34,7 +34,7 @@ const RIVALS: [Rival; 2] = [
 ];
 
 fn packages() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
+    target().join("bench/npm")
 }
 
 fn version(name: &str) -> Result<String, String> {

@@ -32,7 +32,7 @@ mod watch;
 mod watched;
 
 use awty_testkit::postgres::{Client, Error};
-use awty_testkit::{Cluster, PATIENCE, checkout, poll};
+use awty_testkit::{Cluster, PATIENCE, poll, target};
 use checker::{Evidence, Violation, judge};
 use faults::Fault;
 use left::Left;
@@ -109,7 +109,7 @@ fn read(shared: &Shared, number: usize, database: &str, movable_clock: bool) -> 
 }
 
 fn keep(lines: &str) {
-    let file = checkout().join("target/campaign-results.tsv");
+    let file = target().join("campaign-results.tsv");
     let opened = std::fs::OpenOptions::new().create(true).append(true).open(&file);
     if let Err(error) = opened.and_then(|mut file| file.write_all(lines.as_bytes())) {
         eprintln!("{}: {error}", file.display());
@@ -184,9 +184,11 @@ impl Campaign {
         self.check(None, round, &shared, movable_clock, waited, Some(left));
         self.count(&shared);
         if self.report.violations() > 0 {
-            let log = checkout().join(format!("target/campaign-{}-{round}.log", self.seed));
-            let _ = std::fs::copy(cluster.log_file(), &log);
-            println!("the server's log: {}", log.display());
+            let log = target().join(format!("campaign-{}-{round}.log", self.seed));
+            match std::fs::copy(cluster.log_file(), &log) {
+                Ok(_) => println!("the server's log: {}", log.display()),
+                Err(error) => eprintln!("{}: {error}", log.display()),
+            }
         }
     }
 

@@ -45,4 +45,4 @@ pub use folder::Folder;
 pub use poll::{PATIENCE, poll};
 pub use postgres;
 pub use rustix::process::Signal;
-pub use stage::{checkout, directory as stage_directory};
+pub use stage::{checkout, directory as stage_directory, target};

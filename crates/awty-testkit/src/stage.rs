@@ -18,6 +18,11 @@ pub fn checkout() -> PathBuf {
     package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).join("../..")
 }
 
+/// Cargo's folder for what it builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from)
+}
+
 fn make() -> PathBuf {
     let script = checkout().join("scripts/stage");
     let output = Command::new(&script)

@@ -3,7 +3,7 @@
 use super::field::{Field, LONGEST};
 use super::run::{Calls, Run};
 use awty_testkit::postgres::Client;
-use awty_testkit::{checkout, poll};
+use awty_testkit::{poll, target};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -76,7 +76,7 @@ pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
 }
 
 pub fn packages() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
+    target().join("bench/npm")
 }
 
 pub fn pg_boss(field: &Field, calls: &Calls, [loops, batch]: [u32; 2]) -> Result<Run, String> {
