@@ -1,4 +1,4 @@
-//! An administrator's triggers, rules, columns and keys on awty's tables take effect however a check ends.
+//! However a check ends, an administrator's triggers, rules, columns and keys on awty's tables take effect.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

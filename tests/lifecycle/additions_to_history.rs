@@ -1,5 +1,5 @@
-//! A run inserts its row of the history without SQL, unless an administrator has changed the history. The row then is as
-//! an INSERT by SQL would make it.
+//! awty writes history rows without SQL. Once an administrator has changed the table, the rows must be as an SQL INSERT
+//! would make them.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 
@@ -14,7 +14,7 @@ fn administer(shop: &Shop, statements: &str) {
     shop.cluster.superuser("postgres").batch_execute(statements).unwrap();
 }
 
-/// A single check and a set of two end. Every row of the history must meet the condition.
+/// Ends one single check and a set of two checks. Each row of the history must meet `condition`.
 #[track_caller]
 fn expect_ends(shop: &Shop, name: &str, condition: &str) {
     shop.run(&format!(
@@ -122,8 +122,8 @@ fn a_partition_may_be_a_foreign_table() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM archive.day"), 3);
 }
 
-/// Policies apply to an owner of awty that is no superuser: to its own table if they are forced, and to a table of
-/// another role.
+/// awty's owner need not be a superuser. Policies then apply to awty on its own tables if they are forced, and on other
+/// roles' tables in any case.
 #[test]
 fn a_policy_that_applies_to_awtys_owner_is_honoured() {
     let shop = open();

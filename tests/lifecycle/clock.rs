@@ -6,7 +6,7 @@ fn open() -> Shop {
     Shop::on(Cluster::builder().with_movable_clock().start())
 }
 
-/// awty measures timeouts by the monotonic clock. PostgreSQL's own timers use the wall clock.
+/// awty measures timeouts by the monotonic clock, while PostgreSQL's own timers use the wall clock.
 #[test]
 fn a_run_is_gone_by_its_timeout_when_the_clock_is_set_back() {
     let shop = open();
@@ -52,7 +52,7 @@ fn nothing_runs_twice_when_the_clock_is_set_back() {
     shop.job("note", NOTE, "");
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
-    // Before the first inspection of the database, a due check could be skipped as missed.
+    // awty could skip a due check as missed before it has inspected the database for the first time.
     shop.run("SELECT awty.alter('note', on_missed => 'skip')");
     shop.schedule("2", "note", "after => '5 minutes'");
     shop.cluster.set_clock(-3600);

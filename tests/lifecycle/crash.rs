@@ -1,4 +1,4 @@
-//! After a crash, a signal or a restart, each check takes effect once, and due checks continue at once.
+//! After a crash, a signal or a restart, each check takes effect once. Due checks continue at once.
 
 use awty_testkit::fixture::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
@@ -98,8 +98,7 @@ pub fn create_poison_of_mallory(shop: &Shop) {
     );
 }
 
-/// After a crash, awty runs the suspected checks one at a time. So it does not put a long run on hold that was only in
-/// progress.
+/// After a crash, awty runs the suspected checks one at a time, so that an innocent long run is not put on hold.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
@@ -188,8 +187,8 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// A server does not start while a process of its predecessor is left. These runs wait for nothing, so PostgreSQL's own
-/// code does not notice that the postmaster is dead.
+/// A server does not start while a process of its predecessor is left. These runs never wait, so PostgreSQL's own code
+/// does not notice that the postmaster is dead.
 #[test]
 fn a_worker_with_minutes_of_work_leaves_after_the_death_of_the_postmaster() {
     let mut shop = Shop::open();

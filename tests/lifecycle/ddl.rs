@@ -198,7 +198,7 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
     let no_login_needed: bool =
         shop.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000");
     for (key, revoke, grant) in ways {
-        // A connected worker would run the check.
+        // A worker that is still connected would run the check despite the revoked right.
         shop.await_workers_gone();
         let position = shop.cluster.log_position();
         shop.cluster.execute("postgres", &[revoke]);
@@ -230,7 +230,7 @@ fn the_checks_of_a_dropped_role_fail() {
     shop.cluster.execute("postgres", &[schedule]);
     shop.cluster.create_user("postgres", "other");
     shop.await_time(shop.slot_of("1"), 1);
-    // Makes awty's maintainer process inspect the database.
+    // Triggers an inspection of the database.
     shop.cluster
         .client("postgres", "other")
         .batch_execute(

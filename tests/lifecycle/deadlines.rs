@@ -1,5 +1,5 @@
-//! Proves one service level agreement of each of six help desks over a simulated year with `awty.travel()`. A ticket
-//! comes every 23 hours, so that tickets come at each hour of the day and week.
+//! Simulates a year of six help desks with `awty.travel()`, and checks one service level agreement of each. Tickets
+//! come every 23 hours, and so at each hour of the day and week.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
@@ -9,7 +9,7 @@ const OFFICE: &str = "SELECT awty.create_calendar('office', zone => 'Europe/Berl
     closed => ARRAY(SELECT (now() + n * interval '13 days')::date FROM generate_series(1, 40) AS n),
     hours => '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}')";
 
-/// Says whether the office is open. The function uses none of awty's functions, because it checks their results.
+/// Returns whether the office is open. The function calls no function of awty, because it checks their results.
 const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boolean STABLE LANGUAGE sql AS $$
     SELECT NOT EXISTS (SELECT FROM awty.calendar AS c WHERE l.at::date = ANY (c.closed))
        AND CASE WHEN extract(isodow FROM l.at) <= 4 THEN l.at::time >= '09:00' AND l.at::time < '12:30' OR l.at::time >= '13:30' AND l.at::time < '17:30'
@@ -38,8 +38,7 @@ struct Agreement {
     watch: &'static str,
     done: &'static str,
     levels: &'static [&'static str],
-    /// The last reminder comes this long before the alert reaches level 1, which happens at the due time. Only opening
-    /// hours count.
+    /// Time between the last reminder and level 1, in opening hours.
     remind: Option<&'static str>,
 }
 
@@ -117,7 +116,7 @@ const AGREEMENTS: &[Agreement] = &[
     },
 ];
 
-/// Replies come within three days and solutions within 21 days, in a pattern that repeats after 377 tickets.
+/// Replies come within three days and solutions within 21 days. The pattern repeats after 377 tickets.
 const STEP: &str = "
     INSERT INTO ticket (id, priority, created_at, replies_after, solves_after)
         SELECT n, (ARRAY['urgent', 'high', 'normal'])[1 + n % 3], awty.now(), (n * 7 % 13) * interval '6 hours', (n * 11 % 29) * interval '18 hours'
@@ -129,8 +128,8 @@ const STEP: &str = "
     ) INSERT INTO waits SELECT id, waiting, awty.now() FROM changed;
     SELECT count(*) FROM awty.travel('23 hours', max => 100000);";
 
-/// A slot of one minute is longer than any run. Each run is therefore still in the slot of its due time, so it may send
-/// a report even if the office closes during this slot.
+/// A slot of one minute is longer than any run. Each run therefore reports in the slot of its due time, even if the
+/// office closes meanwhile.
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1min").start());
     shop.run(&format!(
@@ -156,12 +155,12 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // `awty.travel()` also runs the checks that are due exactly at its end, and the test writes only after that. So an
-    // alert that rises to a level at the time of a write has already reached this level.
+    // `awty.travel()` also runs the checks that are due exactly at its end. The test writes after that, so an alert has
+    // already reached a level that it reaches at the time of the write.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // The end times of `awty.travel()` are not exact. The test therefore leaves out tickets that begin to wait within
-    // two minutes of the time at which their alert rises to a level.
+    // `awty.travel()` ends at inexact times. The test therefore ignores tickets that begin to wait within two minutes
+    // of a level.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(
@@ -270,7 +269,7 @@ fn a_help_desk_has_two_targets_and_a_clock_that_stops() {
     client.batch_execute("UPDATE ticket SET status = 'waiting', first_reply_at = awty.now()").unwrap();
     travel_to(&mut client, 1, "2 days 11 hours");
     client.batch_execute("UPDATE ticket SET status = 'open'; DELETE FROM told").unwrap();
-    // While the ticket waited, the clock of its rule stood still for eight and a half opening hours.
+    // The rule's clock stood still for eight and a half opening hours, while the ticket waited.
     travel_to(&mut client, 2, "1 day");
     assert_eq!(told(&mut client), "solved 1 Thu 10:00, solved 2 Fri 10:00, solved 2 Mon 10:00");
     let late = "SELECT (rule, entity_key, level, told) = ('solved', '1', 2, 4) FROM awty.late";
@@ -350,8 +349,8 @@ fn new_zone_data_moves_checks_of_rules() {
     assert!(shop.cluster.value::<bool>("postgres", &unmoved), "the zone UTC has no new data");
 }
 
-/// A prepared transaction has locked the row of one rule. Its calendar is left for a later inspection. The other
-/// calendar is followed at once.
+/// A prepared transaction locks the row of one rule. awty must move the other rule's check at once, and leave the
+/// locked rule to a later inspection.
 #[test]
 fn new_zone_data_waits_for_a_locked_rule_alone() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
@@ -387,7 +386,7 @@ fn new_zone_data_waits_for_a_locked_rule_alone() {
     assert_eq!(shop.cluster.value::<String>("postgres", hashed), "lima");
     assert!(shop.cluster.value::<bool>("postgres", &after("cairo", 3)));
     shop.cluster.execute("postgres", &["ROLLBACK PREPARED 'locks'"]);
-    // Makes awty's maintainer process inspect the database.
+    // Triggers an inspection of the database.
     shop.run("SELECT awty.pause('lima'), awty.resume('lima')");
     shop.await_true("the check to move", &after("cairo", 2));
 }

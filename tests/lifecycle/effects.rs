@@ -54,7 +54,7 @@ fn a_notification_reaches_its_listeners() {
 
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    // The session is cleaned in a transaction only if it has a temporary schema.
+    // Only a session with a temporary schema is cleaned in a transaction.
     nothing_is_left_of("CREATE TEMPORARY TABLE leftover (a integer);");
     nothing_is_left_of("");
 }
@@ -117,7 +117,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // Dropping a table writes to pg_depend, so this lock makes the drop wait until the test cancels the drop.
+    // DROP TABLE writes to `pg_depend`, so this lock makes it wait until the test cancels it.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);
@@ -184,7 +184,7 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // With settings such as `default_transaction_read_only`, the role's own sessions could not write, so a superuser
+    // Settings such as `default_transaction_read_only` keep the role's own sessions from writing, so a superuser
     // schedules the check.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");

@@ -1,4 +1,4 @@
-//! Another library's code runs at each abort (`foreign_library.c`).
+//! Loads a library whose code runs at each abort (`foreign_library.c`).
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -14,7 +14,6 @@ fn output(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Returns the path of the library.
 #[track_caller]
 fn compile(cluster: &Cluster) -> String {
     let [source, object] = ["c", "so"].map(|end| cluster.socket_directory().join("catches").with_extension(end));
@@ -25,8 +24,8 @@ fn compile(cluster: &Cluster) -> String {
     object.display().to_string()
 }
 
-/// PostgreSQL's count of held interrupts is below zero after such an abort. If awty's lock then stayed locked, all
-/// processes of awty would wait for it, also after the death of the postmaster.
+/// After such an abort, PostgreSQL's count of held interrupts is below zero. If awty's lock stayed locked, all
+/// processes of awty would wait for it, even after the postmaster's death.
 #[test]
 fn an_error_that_a_library_catches_at_an_abort_stops_no_process() {
     let mut cluster = Cluster::builder().create();

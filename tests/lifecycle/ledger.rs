@@ -1,4 +1,4 @@
-//! Every check that was ever scheduled is either pending or in the history, and took effect at most once.
+//! Every check that was ever scheduled is pending or in the history, and took effect at most once.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
@@ -131,7 +131,7 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
             rewrite_meets_a_run(&shop, &format!("gated {round} {number}"), command);
         }
     }
-    // Makes awty's maintainer process inspect the database, which finds checks that a worker missed.
+    // Triggers an inspection of the database, which finds checks that a worker missed.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
     shop.await_all_ended();
     let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";

@@ -1,4 +1,4 @@
-//! Tests `awty.hold()` with `held_until`, and pauses of jobs that end at a given time.
+//! Holds and pauses that end at a given time.
 
 use crate::dump::{dump, restore};
 use awty_testkit::fixture::{GATE, NOTE, Shop, refusal};
@@ -201,7 +201,7 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// A role may lock more checks than the maintainer ends at a time.
+/// A role may lock more checks than the number of holds that the maintainer ends at a time.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();
@@ -258,7 +258,7 @@ fn a_hold_that_is_changed_during_the_run_keeps_the_change() {
         FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id";
     assert!(shop.cluster.value::<String>("postgres", held).starts_with("b "), "the run saw the second hold");
     client.batch_execute("COMMIT").unwrap();
-    // Makes awty's maintainer process inspect the database.
+    // Triggers an inspection of the database.
     shop.run("SELECT awty.pause('gated'), awty.resume('gated')");
     shop.await_true("the third hold", "SELECT held AND note = 'c' AND held_until > now() + interval '48 hours' FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id");
 }
@@ -351,8 +351,8 @@ fn on_a_standby_a_passed_end_shows_as_over() {
     );
 }
 
-/// `awty.hold()` and `awty.release()` find a check by its entity. The open alert of a watched row counts like a pending
-/// check of the entity.
+/// `awty.hold()` and `awty.release()` find checks by their entity, and treat the open alert of a watched row like a
+/// pending check.
 #[test]
 fn an_open_alert_is_a_candidate() {
     let shop = skipping();

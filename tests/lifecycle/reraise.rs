@@ -1,4 +1,4 @@
-//! In plpgsql, `RAISE;` raises a caught error again as the same error. awty's hook must not report this error twice.
+//! In plpgsql, `RAISE;` raises a caught error again. awty's hook must not report this error twice.
 
 use awty_testkit::fixture::Shop;
 

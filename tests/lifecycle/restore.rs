@@ -1,5 +1,4 @@
-//! In a restored server, awty runs nothing in a database before `awty.adopt()`. A crash or a promotion does not count
-//! as a restore.
+//! awty runs nothing in a restored database before `awty.adopt()`. A crash or a promotion is not a restore.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
@@ -67,7 +66,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     copy.restart();
     copy.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '0')").unwrap();
     copy.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
-    // The database stores that it was restored, so that pg_upgrade and a dump keep this.
+    // The database stores that it was restored, so pg_upgrade and a dump keep this fact.
     copy.stop(Stop::Fast);
     std::fs::remove_file(copy.data().join("pg_stat/awty_restored")).unwrap();
     copy.start();

@@ -1,5 +1,5 @@
-//! A worker chooses several checks in one transaction, and runs each check in a transaction of its own. A statement
-//! that locks a table exclusively gets its lock between two runs.
+//! A worker chooses several checks in one transaction, and runs each check in its own transaction. A statement that
+//! needs an exclusive lock on the table gets it between two runs.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -69,8 +69,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// A worker must check that the place of its row still exists in the table. Without this check, PostgreSQL 16 and later
-/// could put a page of another table into this table.
+/// A worker must check that its row's place still exists in the table. Otherwise PostgreSQL 16 and later could put a
+/// page of another table into this table.
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();
@@ -129,8 +129,8 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
         ("concurrently", "REINDEX TABLE CONCURRENTLY awty.future_job"),
         ("type", "ALTER TABLE awty.future_job ALTER args TYPE jsonb USING args::text::jsonb"),
     ] {
-        // Cancelled checks leave free space at the start of the table. A statement that rewrites the table moves the
-        // rows of other checks into this space.
+        // Cancelled checks leave free space at the start of the table. A statement that rewrites the table moves other
+        // checks into this space.
         shop.run(
             "SELECT count(awty.schedule('before', g::text, 'gated', after => '1 day')) FROM generate_series(1, 500) AS g",
         );
@@ -223,8 +223,7 @@ fn a_failure_is_booked_where_its_row_has_been_moved() {
     shop.run("CREATE SEQUENCE shop.runs");
     let failing = format!("BEGIN PERFORM nextval('shop.runs'); {GATE} RAISE 'no' USING ERRCODE = 'AW001'; END");
     shop.job("failing", &failing, ", max_attempts => 1");
-    // The cancelled check leaves free space in the table. VACUUM FULL moves the row of the running check into this
-    // space.
+    // The cancelled check leaves free space, into which VACUUM FULL moves the row of the running check.
     shop.run(
         "SELECT awty.pause('failing');
          SELECT awty.schedule('orders', 'before', 'failing', after => '0');

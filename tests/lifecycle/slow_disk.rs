@@ -1,4 +1,4 @@
-//! A worker flushes the ids of its next checks to disk before it runs these checks, even if the disk is slow.
+//! A worker writes the ids of its next checks to disk before it runs them, even if the disk is slow.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};

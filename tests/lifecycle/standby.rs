@@ -86,8 +86,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// `name` is the name of a standby that does not exist, so that commits wait for this standby. If `name` is empty,
-/// commits do not wait.
+/// Makes commits wait for the standby `name`, which does not exist. With an empty name, commits do not wait.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -96,8 +95,8 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Other processes read the new setting later than this session, so the test waits until a commit of another session
-    // waits for the standby.
+    // Other processes read the new setting later than this session. The test therefore waits until another session's
+    // commit waits.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);

@@ -67,8 +67,7 @@ impl<'ast> Visit<'ast> for Statements {
     }
 }
 
-/// A statement of the source has one of two forms: `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result =
-/// query, c"…"`.
+/// A statement in the source: `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
 struct Written {
     name: Ident,
     types: Vec<String>,

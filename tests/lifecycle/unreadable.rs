@@ -1,4 +1,4 @@
-//! A broken disk or an administrator has removed a part of a row, so awty cannot read the row.
+//! awty cannot read a row that a broken disk or an administrator has damaged.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

@@ -2,8 +2,7 @@ use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Stores calls. Each call has an age in seconds, a success, a message, a lateness in seconds and a duration in
-/// seconds.
+/// Stores calls with their age in seconds, success, message, lateness in seconds, and duration in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
         'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
@@ -59,7 +58,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
         assert!(sum.ends_with(",6,4,1,1,1,00:00:00.012,00:00:00.7)"), "{sum}");
     }
     assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.counts('{id}')")), "(4,1,1)");
-    // The current hour has no hourly sums yet.
+    // Hourly sums of the current hour do not exist yet.
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
     assert_eq!(["1 h", "6 h", "1 day"].map(sums).to_vec(), wide);
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 h')"]);
@@ -270,7 +269,7 @@ fn a_page_of_a_long_list_costs_no_more_than_one_of_a_short_list() {
     }
 }
 
-/// Another role's entity of the same name and key may have millions of attempts.
+/// Another role may have millions of attempts for an entity of the same name and key.
 #[test]
 fn attempts_of_another_role_are_not_read() {
     let http = Http::open();

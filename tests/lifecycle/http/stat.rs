@@ -1,4 +1,4 @@
-//! Tests that the statistics of calls stay the same when awty_http computes them again.
+//! Statistics of calls stay the same when awty_http computes them again.
 
 use super::Http;
 
@@ -41,7 +41,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     http.cluster.execute("postgres", &[roll_up, roll_up]);
     assert_eq!(http.ask("app", all), before);
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
-    // awty_http deletes hourly statistics after 90 days and daily statistics after five years.
+    // awty_http deletes hourly statistics after 90 days, and daily statistics after five years.
     http.ask("app", "SELECT awty_http.unschedule('https://a.example.com/x')");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '100 days')"]);
     assert_eq!(http.ask("app", "SELECT string_agg(DISTINCT width::text, ' ') FROM awty_http.stat"), "24:00:00");
@@ -85,8 +85,8 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// Each call ends 8 s after its due time. With a period of 3 s, the call that began in time misses two later due times.
-/// The call that was repeated after 2 s misses three.
+/// With a period of 3 s, each call ends 8 s after its due time. A call that began in time misses two due times, and a
+/// call that was repeated after 2 s misses three.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {
     let http = Http::open();
@@ -197,7 +197,7 @@ const MANY: &str = "
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
     SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
-/// The hourly roll-up counts calls in parts. Its last part writes the totals of each job.
+/// The hourly roll-up counts calls in parts, and its last part writes the totals of each job.
 #[test]
 fn a_roll_up_in_parts_counts_each_call() {
     let http = Http::open();

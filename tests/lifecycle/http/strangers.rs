@@ -54,7 +54,7 @@ impl Http {
     }
 }
 
-/// If the rights to each job were checked separately, this would take seconds.
+/// Separate checks of the rights to each job would take seconds.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();

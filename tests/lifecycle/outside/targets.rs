@@ -11,7 +11,7 @@ pub(super) fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
         add(&shop, target, *checks);
     }
     if !targets.is_empty() {
-        // Claims return nothing until the launcher knows the database.
+        // The first claims return nothing, because the launcher does not know the database yet.
         shop.await_true("something to claim", "SELECT awty.next_claim_in('{mail}') = '0'");
     }
     shop
@@ -139,8 +139,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // The breaker opens only if the failures last for ten seconds. The test moves the time of the first failure ahead,
-    // because the next ten failures could last ten seconds on a slow machine.
+    // The breaker opens only if the failures last for ten seconds. The test moves the first failure into the future,
+    // because a slow machine could need ten seconds for the next ten failures.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -180,7 +180,7 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("COMMIT").unwrap();
 }
 
-/// The most blocks and rows that one of ten claims reads.
+/// Returns the largest number of blocks and rows that one of ten claims reads.
 fn read_by_a_claim(client: &mut Client) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN ('awty'::regnamespace, 'awty_internal'::regnamespace)";
@@ -210,8 +210,8 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);
     let with = read_by_a_claim(&mut client);
-    // A claim for n checks first reads the n oldest checks. If their target is blocked, the claim reads the checks of
-    // the other targets, without reading all checks of the blocked target.
+    // A claim for n checks first reads the n oldest checks. If their target is blocked, the claim reads checks of the
+    // other targets, but not all checks of the blocked target.
     assert!(with < 2 * without, "{with} blocks and rows, and {without} without them");
 }
 
@@ -280,7 +280,7 @@ fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
     assert_eq!(wait(), 0.0);
 }
 
-/// Every worker of several jobs asks after each of its claims.
+/// Every worker of several jobs asks this question after each claim.
 #[test]
 fn the_question_when_to_claim_reads_few_checks() {
     let shop = shop_with("", &[("a", 1)]);
@@ -306,7 +306,7 @@ fn the_question_when_to_claim_reads_few_checks() {
     assert!(rows <= 30, "{rows} checks of a blocked target were read");
 }
 
-/// The open transaction has deleted the row with the rate limit of the job `mail`.
+/// An open transaction has deleted the rate limit of the job `mail`.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
     let shop = shop_with("", &[("a", 9)]);

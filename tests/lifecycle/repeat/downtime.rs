@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
 
-/// Time at which all these recurring checks are first due.
+/// Returns the time at which all these recurring checks are first due.
 fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     let mut plans = String::new();
     for policy in POLICIES {
@@ -108,7 +108,7 @@ fn repetitions_are_caught_up_on_at_the_rate() {
         "postgres",
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8 FROM awty.future_job_history",
     );
-    // The rate lets 10 checks run at once and 10 more each second, so 45 checks take about 3.5 seconds.
+    // The rate lets 10 checks run at once and then 10 each second, so 45 checks take about 3.5 seconds.
     assert!(took > 3.0, "it took {took} s");
 }
 
@@ -122,8 +122,8 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // The second check is the oldest one that `catch_up` allows, which goes back three seconds. awty chose the check at
-    // a time between the starts of the first two runs.
+    // The second check is the oldest check within the three seconds of `catch_up`. awty chose it at some time between
+    // the starts of the first two runs.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

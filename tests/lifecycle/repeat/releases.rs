@@ -1,7 +1,7 @@
 use super::{expect_each_has_its_check, plan, seconds};
 use awty_testkit::fixture::{GATE, Shop};
 
-/// If the client rolls back its call of `awty.release()`, an inspection puts the check on hold again.
+/// If the client rolls back `awty.release()`, an inspection puts the check on hold again.
 #[test]
 fn a_release_that_is_committed_after_the_end_of_the_run_leaves_nothing_held() {
     let shop = Shop::open();
@@ -21,7 +21,7 @@ fn a_release_that_is_committed_after_the_end_of_the_run_leaves_nothing_held() {
         client.batch_execute(end).unwrap();
         let slot = first + seconds(if job == "next" { 3600 } else { 1800 });
         assert_eq!(shop.slot_of(key), slot, "{}", shop.pending(key));
-        // Makes awty's maintainer process inspect the database.
+        // Triggers an inspection of the database.
         shop.run(&format!("SELECT awty.pause('{job}'), awty.resume('{job}')"));
         if end == "COMMIT" {
             shop.await_true("what was said to go", "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)");

@@ -86,7 +86,7 @@ fn a_row_is_due_at_its_own_time() {
         &format!("{OFFICE}; {PROMISED}"),
         "due => 'awty.due(placed_at, promised, hours)', calendar => 'office', escalate => '{1 hour}'",
     );
-    // Row 3 is late, so its check would run in opening hours.
+    // Row 3 is already late, so its check would run in opening hours.
     shop.run("SELECT awty.pause('orders')");
     shop.run(&format!(
         "INSERT INTO shop.orders (id, placed_at, promised, hours) VALUES (1, {FRIDAY}, '8 hours', 'office'), (2, {FRIDAY}, NULL, 'office'),
@@ -141,7 +141,8 @@ fn due_times_are_evaluated_as_the_owner_of_the_table() {
     assert_eq!(refused.code().unwrap().code(), "42704", "{refused:?}");
 }
 
-/// A time without a result within ten years counts as the horizon. While a zone is gone, all time is open.
+/// A due time that awty does not find within ten years becomes the job's `max_horizon`. Without its time zone, a
+/// calendar is always open.
 #[test]
 fn a_calendar_fails_no_write() {
     let shop = shop(OFFICE, "since => 'placed_at', calendar => 'office', within => '8 hours', escalate => '{3 days}'");
@@ -187,7 +188,6 @@ fn a_notice_names_the_times_of_a_row_that_starts_now() {
     assert!(due.starts_with("NOTICE:  a row that is due now: level 1 "), "{due}");
 }
 
-/// A slot of an hour is longer than the lunch break and than most closings are apart.
 #[test]
 fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1h").start());
@@ -203,7 +203,7 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let mut journey = client.transaction().unwrap();
     journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
     journey.execute("SELECT count(*) FROM awty.travel('21 days', max => 100000)", &[]).unwrap();
-    // Open, or within the slot after a closing: 12:15 to 13:00 and 17:20 to 18:00 are rounded up to 13:00 and 18:00.
+    // Times in opening hours, which end at the end of a slot: 12:15 is rounded up to 13:00, and 17:20 to 18:00.
     let closed = "SELECT coalesce(string_agg(to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', '), '-') FROM (
             SELECT at, at AT TIME ZONE 'UTC' AS l FROM shop.told) AS t
         WHERE extract(isodow FROM l) > 5 OR NOT (l::time BETWEEN '09:59' AND '13:01' OR l::time BETWEEN '13:59' AND '18:01')";

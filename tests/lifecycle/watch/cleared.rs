@@ -1,5 +1,4 @@
-//! If awty has reported an alert at level 1 or above, and later clears this alert, awty calls the function
-//! `call_cleared` once (P15).
+//! When awty clears an alert that it reported at level 1 or above, it calls the function `call_cleared` once (P15).
 
 use super::{LATE, ORDERS, await_state, await_walked, state, watch, watched};
 use awty_testkit::Cluster;
@@ -20,8 +19,8 @@ fn solving() -> Shop {
     shop
 }
 
-/// Lists the keys of two groups of rows. For the rows after `pending`, awty will still call `call_cleared`. For the
-/// rows after `solved`, this call has run. Example: `pending 1; solved 2`.
+/// Lists the rows whose `call_cleared` is still to run (`pending`) and has run (`solved`). Example: `pending 1; solved
+/// 2`.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -58,7 +57,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     shop.cluster.superuser("postgres").batch_execute(&bypassed(5)).unwrap();
     shop.run("SELECT awty.check_now('orders', 5, 'orders')");
     await_calls(&shop, "pending 1 2 3 4 5; solved ");
-    // From time to time, awty compares all open alerts with their rows (a sweep). The sweep clears this alert.
+    // A sweep, which compares all open alerts with their rows, clears the alert.
     shop.cluster.superuser("postgres").batch_execute(&bypassed(6)).unwrap();
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
     shop.job("wake", awty_testkit::fixture::NOTE, "");
@@ -83,8 +82,8 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     assert!(shop.cluster.value::<bool>("postgres", ends));
 }
 
-/// awty does not call `call_cleared` for an alert that was never reported at level 1. Such an alert was reported only
-/// as a reminder, or was put on hold before its first report.
+/// awty does not call `call_cleared` for an alert that it never reported at level 1. It reported the alert only as a
+/// reminder, or the alert was held before its first report.
 #[test]
 fn only_an_alert_that_was_told_at_level_1_calls_the_function() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());

@@ -1,5 +1,5 @@
-//! Eight sessions change rows, holds and calendars at once, while runs, walks and sweeps of two rules work on the same
-//! rows. amcheck reads the tables at the end, because every cluster of the tests is read when it is dropped.
+//! Eight sessions change rows, holds and calendars, while runs, walks and sweeps of two rules read the same rows. At
+//! the end, amcheck reads the tables, as it does for each cluster of the tests.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::fixture::Shop;
@@ -16,8 +16,8 @@ const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00
     SELECT awty.watch('shop.orders', rule => 'own', due => $$awty.due(placed_at, '4 hours', 'always')$$, until => $$status = 'SHIPPED'$$,
         call => 'shop.tell')";
 
-/// What a session does in each step. Each transaction writes one row of the table, and writes the row before it holds the
-/// row's alert. So sessions cannot block each other in a circle by the rows alone.
+/// Returns one step of a session. Each transaction writes a single row of the table before it holds the row's alert, so
+/// that the row locks alone cause no deadlock.
 fn step(session: u64, n: u64) -> String {
     let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
     let (row, rule) = (dice / 97 % ROWS, if (dice / 7).is_multiple_of(2) { "promise" } else { "own" });
@@ -43,8 +43,7 @@ fn step(session: u64, n: u64) -> String {
     }
 }
 
-/// Returns the errors that no client may get. A row may have no check or alert to hold or to release, its check may
-/// run, and the calendar may be busy.
+/// Returns unexpected errors. Expected errors are a missing check or alert, a running check, and a busy calendar.
 fn session(client: &mut Client, session: u64) -> Vec<String> {
     let mut errors = Vec::new();
     for n in 0..STEPS {
@@ -71,7 +70,7 @@ fn eight_sessions_change_everything_at_once() {
         let sessions: Vec<_> =
             sessions.into_iter().map(|(mut client, n)| scope.spawn(move || session(&mut client, n))).collect();
         while sessions.iter().any(|session| !session.is_finished()) {
-            // The maintainer then schedules a sweep of each rule.
+            // Makes the maintainer schedule a sweep of each rule.
             shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
             shop.run("SELECT awty.pause('own'), awty.resume('own')");
         }
@@ -90,7 +89,8 @@ fn eight_sessions_change_everything_at_once() {
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
     let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
     shop.await_true("all to be met and told", left);
-    // Each telling is one of the alert's tellings, and each alert that was told at level 1 was cleared with a call.
+    // Each alert's `told` must be the number of its calls. An alert that the rule `promise` has told must also have one
+    // call of `call_cleared`.
     let wrong = "SELECT count(*) FROM awty.alert AS a LEFT JOIN (
             SELECT alert, count(*) FILTER (WHERE NOT cleared) AS told, count(*) FILTER (WHERE cleared) AS cleared FROM shop.told GROUP BY alert) AS t
             ON t.alert = a.id

@@ -1,4 +1,4 @@
-//! If a user calls `awty.hold()` for a watched row, awty does not report the alert of this row until the hold ends.
+//! After `awty.hold()` of a watched row, awty does not report the row's alert until the hold ends.
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched};
 use awty_testkit::fixture::Shop;
@@ -99,8 +99,8 @@ fn a_hold_ends_at_its_time() {
     assert!(shop.cluster.value::<bool>("postgres", next));
 }
 
-/// If a rule has no `since`, awty stores the time at which a row begins to wait. A hold makes a new check for the row,
-/// and this check must keep the stored time.
+/// For a rule without `since`, awty stores the time at which a row begins to wait. A hold makes a new check for the
+/// row, and this check must keep the stored time.
 #[test]
 fn a_hold_keeps_the_start_of_the_clock() {
     let shop = watched("");
@@ -171,7 +171,8 @@ fn a_hold_undoes_a_run_that_tells_a_higher_level() {
     assert!(shop.cluster.value::<bool>("postgres", held));
 }
 
-/// A hold of a row that is not late adds an alert. A run that raises the row meanwhile does not wait for the client.
+/// A hold of a row that is not late adds an alert. A run that raises the row's alert at that moment does not wait for
+/// the client.
 #[test]
 fn a_hold_that_is_not_committed_stops_no_run() {
     let shop = telling("");
@@ -186,7 +187,7 @@ fn a_hold_that_is_not_committed_stops_no_run() {
     assert_eq!((held(&shop), told(&shop)), ("1:1:0:shop".into(), "2:1:1:f".into()));
 }
 
-/// Clients release the holds in the moment in which they end. Each alert is told once more.
+/// Clients release the holds at the moment at which they end. awty reports each alert once more.
 #[test]
 fn a_release_at_the_end_of_the_hold_tells_once() {
     const ROWS: i64 = 40;

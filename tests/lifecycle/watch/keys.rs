@@ -60,8 +60,7 @@ fn keys_of_any_type_are_found_from_any_session() {
     let each = |sql: &dyn Fn(usize, &str) -> String| {
         kinds.iter().enumerate().map(|(number, (_, value))| sql(number, value)).collect::<String>()
     };
-    // A literal with a backslash needs `standard_conforming_strings = on`, so the test does not use this setting from
-    // `ODD`.
+    // A literal with a backslash needs `standard_conforming_strings = on`.
     let odd = ODD.replace("SET standard_conforming_strings = off;", "");
     shop.run(&format!("{odd} {}", each(&|number, value| format!(
         "INSERT INTO shop.one_{number} VALUES ({value}, {LATE}); INSERT INTO shop.two_{number} VALUES (7, {value}, '\"[', {LATE});"

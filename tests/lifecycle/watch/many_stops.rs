@@ -5,7 +5,8 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The table has a line for each change of `status`. The functions use none of awty's functions, except for open time.
+/// The table has a row for each change of `status`. The functions compute open time with awty, and everything else on
+/// their own.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
     -- Of more than 1,000 stops, the oldest are one stop.
@@ -31,7 +32,7 @@ const ORACLE: &str = "
         RETURN due;
     END $$";
 
-/// For each rule: whether its stops and the time of its check are those of the oracle, and the number of its stops.
+/// For each rule: whether its stops and its check's time are correct, and the number of stops.
 const COMPARED: &str = "
     SELECT string_agg(concat_ws(' ', f.job, s.stops = shop.stops(), f.next_check_at = awty.next_slot(due.at),
         (SELECT count(*) FROM unnest(s.stops))), ', ' ORDER BY f.job)
@@ -39,7 +40,7 @@ const COMPARED: &str = "
     CROSS JOIN LATERAL (SELECT CASE f.job WHEN 'plain' THEN shop.moved(o.placed_at + interval '1500 hours', NULL)
         ELSE shop.moved(awty.due(o.placed_at, '500 hours', 'office'), 'office') END AS at) AS due";
 
-/// The lengths of stops and pauses differ, and many of them are in closed time.
+/// Stops and pauses differ in length, and many of them are in closed time.
 fn stop_and_go(client: &mut Client, from: i32, to: i32) {
     let go = format!(
         "DO $$ BEGIN FOR n IN {from} .. {to} LOOP
@@ -87,8 +88,8 @@ fn a_thousand_stops_move_the_due_time() {
     assert_eq!(client.query_one(late, &[]).unwrap().get::<_, String>(0), "office t t, plain t t");
 }
 
-/// Each stop that ends moves one check. The statement that moves the check finds it by its key, although an index of all
-/// checks of the job would also serve.
+/// The end of a stop moves one check. The statement must find the check by its key, although an index of all checks of
+/// the job would also serve.
 #[test]
 fn the_end_of_a_stop_reads_no_other_checks() {
     const ROWS: i64 = 1000;

@@ -119,7 +119,7 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
         "the check to fail",
         "SELECT count(*) = 1 FROM awty.failing WHERE entity_key = '5' AND sqlstate = '42704'",
     );
-    // A deployment script adds the column again and calls `awty.watch` without `replace`.
+    // A deployment script adds the column again, and calls `awty.watch` without `replace`.
     shop.run("ALTER TABLE shop.orders ADD COLUMN status text NOT NULL DEFAULT 'UNSHIPPED'");
     shop.run(WATCH);
     await_walked(&shop);
@@ -129,7 +129,7 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     is_well(&shop);
 }
 
-/// A schema-only dump contains the triggers and functions of the rule, but not the rule itself.
+/// A schema-only dump contains a rule's triggers and functions, but not the rule.
 #[test]
 fn a_schema_without_data_can_be_watched_again() {
     let shop = watched("");
@@ -184,7 +184,7 @@ fn an_inspection_ends_no_rule_of_a_new_table() {
     let mut holder = shop.cluster.client("postgres", "postgres");
     holder.batch_execute("BEGIN; SELECT FROM awty.job WHERE job = 'orders' FOR UPDATE").unwrap();
     shop.run(&format!("DROP TABLE shop.orders; {ORDERS}"));
-    // Makes awty's maintainer process inspect the database.
+    // Triggers an inspection of the database.
     shop.run(
         "CREATE FUNCTION shop.nothing(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
          SELECT awty.register('nothing', 'shop.nothing')",
@@ -269,7 +269,7 @@ fn an_error_of_postgresql_has_no_backtrace() {
     assert!(told.hint().is_some());
 }
 
-/// A restore gives functions other OIDs. It also gives columns other numbers if an earlier column was dropped.
+/// A restore gives functions other OIDs. It gives columns other numbers if an earlier column was dropped.
 #[test]
 fn a_restored_rule_finds_functions_and_columns_by_name() {
     let shop = Shop::open();

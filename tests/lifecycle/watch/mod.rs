@@ -50,13 +50,13 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // For a new rule, awty reads all rows that exist (the walk). A row that changes during the walk keeps a check that
-    // some tests do not expect, so the test waits for the end of the walk.
+    // awty reads all existing rows for a new rule (the walk). A row that changes during the walk gets a check that some
+    // tests do not expect.
     await_walked(shop);
 }
 
-/// Lists the row and the level of each open alert, and then the rows whose check is pending and not held. Example:
-/// `late 1:2 2:1; pending 1 3`.
+/// Lists the row and level of each open alert, and then the rows with a pending check that is not held. Example: `late
+/// 1:2 2:1; pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

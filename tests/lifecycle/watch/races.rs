@@ -56,8 +56,8 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     }
     shop.run("SELECT awty.schedule('orders', '1', 'orders', after => '0')");
     await_state(&shop, "late 1:1; pending -");
-    // The first client makes the row young enough to be in time. The second client makes the row older, so that it
-    // stays late.
+    // The first client makes the row young enough to be in time. The second client makes it older, so that it stays
+    // late.
     for (client, placed_at) in clients.iter_mut().zip(["now()", "placed_at - interval '1 hour'"]) {
         let write = format!("UPDATE shop.orders SET placed_at = {placed_at}; COMMIT");
         let failed = client.batch_execute(&write).unwrap_err();
@@ -120,8 +120,8 @@ fn a_prepared_write_decides_when_it_is_committed() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// A client stops row 1. The client has locked the row's check while the run looks for stops, and commits before the run
-/// writes the check. In between, the run stores the stop of row 2, which no trigger has seen.
+/// A client stops row 1. It locks the row's check while the run looks for stops, and commits before the run writes the
+/// check. In between, the run stores the stop of row 2, which no trigger has seen.
 #[test]
 fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     let shop = stops::shop();

@@ -1,4 +1,4 @@
-//! Each refusal has its SQLSTATE, position and hint, and leaves nothing behind.
+//! Each refusal has its SQLSTATE, position and hint, and changes nothing.
 
 use super::{ORDERS, tables};
 use awty_testkit::fixture::{NOTE, Shop, refusal};
@@ -186,7 +186,7 @@ fn no_table_of_awtys_is_watched() {
     }
 }
 
-/// The checks of such a table would look like awty's own checks of the rule.
+/// Checks of such a table would look like awty's own checks of the rule.
 #[test]
 fn no_table_is_named_like_a_check_of_awtys() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! A session must use a changed rule even after it has written to the watched table.
+//! A session must use a changed rule, even if it has written to the watched table before.
 
 use super::{ORDERS, await_walked, state, watch, watched};
 use awty_testkit::fixture::Shop;

@@ -2,7 +2,7 @@ use super::{ORDERS, await_walked};
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 
-/// Days without opening hours in the calendar that replaces the first calendar.
+/// Days without opening hours in the new calendar.
 const CLOSED: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + d FROM unnest('{-10,-9,0,1}'::int[]) AS d)";
 
 fn shop() -> Shop {
@@ -92,8 +92,8 @@ fn a_row_keeps_the_start_of_its_clock() {
     shop.await_true("a check at the new level 1", &same);
 }
 
-/// A client inserts a row, and the calendar is replaced before the client commits. awty has therefore computed the
-/// check of this row with the old calendar.
+/// A client inserts a row, and the calendar is replaced before the client commits. awty has therefore scheduled the
+/// row's check by the old calendar.
 #[test]
 fn the_check_of_a_row_that_commits_later_moves_too() {
     let shop = shop();
@@ -111,8 +111,8 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
 
-/// After the calendar was replaced, awty reads all rows of the rule twice. The second time (the second walk), awty
-/// waits for the end of transactions that are older than the new calendar.
+/// After a change of the calendar, awty reads all rows of the rule twice. Before the second walk, awty waits for the
+/// transactions that are older than the new calendar.
 #[test]
 fn a_walk_keeps_the_newer_time_of_a_client() {
     let shop = shop();
@@ -133,8 +133,8 @@ fn a_walk_keeps_the_newer_time_of_a_client() {
     await_moved(&shop, "plain", "1");
 }
 
-/// The walk of `awty.watch()` has added the checks of the first rows. The other rows wait at the gate. While the gate is
-/// closed, all rows are slow, so that the first piece of the walk ends before the gate.
+/// The walk of `awty.watch()` adds the checks of the first rows, and waits at the gate for the others. Until the gate
+/// opens, all rows are slow, so that the walk's first piece ends before the gate.
 #[test]
 fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     let shop = shop();
@@ -156,7 +156,7 @@ fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     await_moved(&shop, "plain", &(1..=150).map(|id| id.to_string()).collect::<Vec<_>>().join(","));
 }
 
-/// The owner of the database replaces its calendar. So it moves the checks of another role (P6).
+/// The owner of the database replaces its calendar, and so moves checks of another role (P6).
 #[test]
 fn a_calendar_of_all_moves_the_checks_of_a_role() {
     let shop = Shop::on(Cluster::builder().start());

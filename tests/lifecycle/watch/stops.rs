@@ -32,8 +32,8 @@ fn is_true(journey: &mut Transaction, what: &str, sql: &str) {
     assert_eq!(found, Some(true), "{what}");
 }
 
-/// Lists the times at which the clock of the row was stopped, in minutes since `placed_at`. `0-90` is a past stop with
-/// its start and end. `since 30` is the start of a stop that still lasts.
+/// Lists the stops of the row in minutes since `placed_at`. `0-90` is a past stop, and `since 30` is a stop that still
+/// lasts.
 fn stops(shop: &Shop, id: i64) -> String {
     shop.cluster.value(
         "postgres",
@@ -176,8 +176,8 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If a write bypasses the triggers, awty notices the start or end of a stop only in the next check of the row. The
-/// time of this check then counts as the start or end.
+/// If a write bypasses the triggers, only the row's next check notices the start or end of a stop. Its time then counts
+/// as the start or end.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -265,7 +265,7 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // A deleted row that meets the rule may have stops, so the trigger for DELETE then has no condition.
+    // A deleted row may have stops even if it has met the rule, so the trigger for DELETE then has no condition.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()
@@ -288,7 +288,8 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 0);
 }
 
-/// A deleted row keeps no stops, also if it met the rule. So a row with the same key that is inserted later is a new row.
+/// awty deletes a deleted row's stops, even if the row had met the rule. A new row with the same key starts without
+/// stops.
 #[test]
 fn a_deleted_row_keeps_no_stops() {
     let shop = shop();
@@ -303,7 +304,7 @@ fn a_deleted_row_keeps_no_stops() {
     assert_eq!(stops(&shop, 1), "since 0");
 }
 
-/// The begin of a stop does not change the check, so the failed run must look for the stop.
+/// The start of a stop does not change the check, so the failed run must look for the stop.
 #[test]
 fn a_failing_call_raises_no_stopped_row() {
     let shop = shop();
@@ -320,7 +321,7 @@ fn a_failing_call_raises_no_stopped_row() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// While a row is stopped, a replaced calendar clears no alert. The end of the stop does.
+/// A replaced calendar clears no alert of a stopped row. The end of the stop clears it.
 #[test]
 fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     let shop = shop();
@@ -339,7 +340,7 @@ fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// The begin of a stop writes one row, and its end two. An UPDATE that is irrelevant calls no function of the rule.
+/// The start of a stop writes one row, and its end writes two. An irrelevant UPDATE calls no function of the rule.
 #[test]
 fn a_stop_writes_few_rows() {
     let shop = shop();
@@ -347,7 +348,7 @@ fn a_stop_writes_few_rows() {
     watch(&shop, &format!("due => $$awty.due(placed_at, '3 hours', 'always')$$, {STOPPED}"));
     shop.run("INSERT INTO shop.orders VALUES (1, now())");
     let counted = |update: &str| -> String {
-        // A new client has counted nothing yet.
+        // Function counts start at zero in a new session.
         let mut client = shop.cluster.superuser("postgres");
         client.batch_execute(&format!("SET track_functions = 'all'; BEGIN; UPDATE shop.orders SET {update}")).unwrap();
         let counts = "SELECT concat((SELECT string_agg(concat_ws(' ', relname, n_tup_ins, n_tup_upd, n_tup_del), ', ' ORDER BY relname)
@@ -365,7 +366,7 @@ fn a_stop_writes_few_rows() {
     assert_eq!(counted("status = 'UNSHIPPED'"), "future_job 0 1 0, stop 0 1 0; functions: t");
 }
 
-/// The row of a stop stays for `awty.history_retention` after the watched row is there.
+/// After the watched row has met the rule, its stops are kept for `awty.history_retention`.
 #[test]
 fn stops_are_deleted_after_the_retention() {
     let shop = shop();

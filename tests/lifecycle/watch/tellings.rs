@@ -39,8 +39,7 @@ fn a_rule_reminds_tells_and_repeats_in_open_time() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     travel(&mut journey, "22 days");
-    // The alert reaches level 1 on Monday at 12:00. The first reminder comes one working day earlier, on Friday at
-    // 12:00.
+    // The alert reaches level 1 on Monday at 12:00. The first reminder comes one working day earlier.
     let tellings = told(&mut journey);
     assert!(
         tellings.starts_with(
@@ -91,7 +90,7 @@ fn a_hold_silences_reminders_and_repetitions() {
     assert!(journey.query_one(counts, &[]).unwrap().get::<_, bool>(0), "{}", told(&mut journey));
 }
 
-/// A run that cannot write its alert, because another transaction has locked it, is undone with its telling.
+/// A run cannot write an alert that another transaction has locked. awty then undoes the run and its call.
 #[test]
 fn no_telling_is_committed_without_its_alert() {
     let shop = shop("within => '1 hour', escalate => '{2 hours}'");
