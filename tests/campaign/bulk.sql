@@ -1,8 +1,7 @@
--- A bulk is thousands of checks far in the future, called fillers. One transaction adds them and another removes them,
--- so that the files of awty's tables grow and shrink. Between the rows of the fillers are rows of checks that are due
--- at once, called followers.
+-- Thousands of checks far in the future (fillers) are added in one transaction and removed in another, so that the
+-- files of awty's tables grow and shrink. Between their rows are checks that are due at once (followers).
 
--- The numbers in this table add up to the number of pending fillers.
+-- The sum of this table is the number of pending fillers.
 CREATE TABLE camp.bulk (checks bigint NOT NULL);
 
 CREATE FUNCTION camp.filler(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -11,7 +10,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The first follower runs long, so that its worker still has other followers to run when a fault changes the table.
+-- The first follower runs long, so that its worker still has followers to run when a fault changes the table.
 CREATE FUNCTION camp.fill(tag text, job text, fillers bigint, followers integer, nap float8) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,7 +1,7 @@
-//! Checks the promises P1 to P4, P11, P12, P14, P15 and parts of P6 to P8 (docs/promises.md), and awty's own tables.
+//! Checks awty's own tables and the promises P1 to P4, P11, P12, P14, P15 and parts of P6 to P8 (docs/promises.md).
 //!
 //! Invariant: the result depends only on the evidence. The evidence is read in one snapshot, after the clients' log was
-//! copied. A snapshot contains each commit as a whole or not at all, so jobs may run during the check.
+//! copied. A snapshot contains each commit as a whole or not at all, so jobs may run meanwhile.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -40,9 +40,9 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// Whether awty has put the check on hold, for example after crashes. A hold by a client does not count.
+    /// True if awty holds the check, for example after crashes. Holds of clients do not count.
     pub held: bool,
-    /// Whether clients put the check on hold, release it and move it. Each of these actions writes the check's row.
+    /// True if clients hold, release and move the check. Each of these actions writes the check's row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -63,7 +63,8 @@ pub struct Ended {
     pub message: Option<String>,
     pub xmin: i64,
     pub committed: Option<Time>,
-    /// Whether another transaction has moved the row to its partition, so that `xmin` and `committed` are of that one.
+    /// True if another transaction has moved the row to its partition. `xmin` and `committed` then belong to that
+    /// transaction.
     pub is_moved: bool,
 }
 
@@ -87,7 +88,7 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// Number of overlaps that runs of the same check have noticed. Runs that were rolled back count too.
+    /// Number of overlaps that runs of one check have noticed, including runs that were rolled back.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
@@ -95,18 +96,18 @@ pub struct Evidence {
     pub ledger: Vec<Work>,
     pub repeated: Repeated,
     pub watched: Watched,
-    /// Each broken promise of the rules with deadlines, and the rows that show it.
+    /// Broken promises of the rules with deadlines, and the rows that show them.
     pub deadlines: Vec<(String, String)>,
     /// `None` while the load continues.
     pub left: Option<Left>,
-    /// If the clock was set, the times of two transactions cannot be compared.
+    /// True if the clock was set, so that times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub promise: &'static str,
-    /// Id of the check, or 0 for a violation of no single check.
+    /// Id of the check, or 0 if the violation belongs to no single check.
     pub check: i64,
     pub what: String,
 }
@@ -121,16 +122,14 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// If at least this many crashes have happened since a check was scheduled, awty may put the check on hold, even if
-/// other checks caused the crashes.
+/// awty may put a check on hold after this many crashes since it was scheduled, even if other checks caused them.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// A run ends at most this many seconds after its timeout: the watchdog's `GRACE` plus one second.
+/// Seconds after its timeout in which a run must end: the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// A fault that freezes a worker delays a run by less than these seconds.
+/// A fault that freezes a worker delays a run by less than this many seconds.
 const NOISE: f64 = 10.0;
 
-/// The promises that `camp.broken_deadlines()` names.
 const PROMISES: [&str; 4] = ["P2", "P6", "P12", "P15"];
 
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
@@ -239,7 +238,7 @@ impl Story<'_> {
         }
     }
 
-    /// P3: a scheduled check is in exactly one table. P7: awty puts no check on hold because another check failed.
+    /// P3: a scheduled check is in exactly one table. P7: awty holds no check because another check failed.
     fn judge_place(&self, in_the_way: bool, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
             (false, 1)
@@ -258,8 +257,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` may move a check to a time before its first slot. If a slot has a fraction of a second,
-        // `check_now()` has moved the check.
+        // A slot with a fraction of a second comes from `check_now()`, which may also move a check to before its first
+        // slot.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -296,8 +295,8 @@ impl Story<'_> {
     /// P1: one transaction writes the effect, the history row and the time of the next run.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // An external worker may answer many leases in one call. awty then uses subtransactions, whose ids differ from
-        // the id of the transaction, so this comparison leaves out external workers.
+        // An external worker may answer many leases in one call. awty then uses subtransactions with other ids, so this
+        // comparison omits external workers.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };
@@ -333,8 +332,8 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run commits after the end of its check, and no run begins before the previous run's commit. If two
-    /// transactions change one row, the later one has the later commit time.
+    /// P4: no run commits after its check's end, and none begins before the previous run's commit. Of two transactions
+    /// that change one row, the later one has the later commit time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);

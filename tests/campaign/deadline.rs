@@ -1,7 +1,7 @@
-//! Deadlines: a table with two rules that have all arguments of `awty.watch()` between them. The owner replaces their
-//! calendar, changes the rules, holds alerts and pauses the rules.
+//! Tests a table with two rules, which together use all arguments of `awty.watch()`. The owner replaces their calendar,
+//! changes and pauses the rules, and holds alerts.
 //!
-//! The transactions keep logs, and `camp.broken_deadlines()` (deadline.sql) compares awty's tables with them.
+//! The transactions keep logs, and `camp.broken_deadlines()` (deadline.sql) compares awty's tables with these logs.
 
 use crate::random::Random;
 use crate::watched::Visitor;
@@ -10,14 +10,13 @@ use awty_testkit::postgres::{Client, Error};
 const KEYS: u64 = 24;
 const RULES: [&str; 2] = ["ticket", "promise"];
 
-/// The counts of the rules. Shared memory is in no snapshot, so they are read before the snapshot of [`BROKEN`].
+/// Counts of the rules. They must be read before the snapshot of [`BROKEN`], because shared memory is in no snapshot.
 pub const COUNTED: &str = "SELECT coalesce(jsonb_agg(jsonb_build_object('job', job, 'met', met, 'late', late)), '[]')
     FROM awty.job_status WHERE job IN ('ticket', 'promise')";
 
-/// Finds what contradicts the logs. $1 says whether the clock was set, and $2 is the result of [`COUNTED`].
+/// Finds contradictions to the logs. $1 is true if the clock was set, and $2 is the result of [`COUNTED`].
 pub const BROKEN: &str = "SELECT promise, what FROM camp.broken_deadlines($1, $2)";
 
-/// Creates the calendar and the rules.
 pub const SET_UP: &str = "SELECT camp.replace_calendar('office');
     SELECT camp.watch('ticket', 2, '{4 s}', '4 s'); SELECT camp.watch('promise', 2, '{4 s}', '4 s')";
 
@@ -45,7 +44,7 @@ pub fn statement(random: &mut Random) -> String {
     }
 }
 
-/// One act of the owner. An act that awty refuses, because the row has no alert or hold, leaves nothing.
+/// Executes one random act of the owner. An act that awty refuses changes nothing.
 pub fn own(visitor: &mut Visitor, client: &mut Client) -> Result<(), Error> {
     let random = &mut visitor.random;
     let rule = *random.pick(&RULES);
@@ -69,7 +68,7 @@ pub fn own(visitor: &mut Visitor, client: &mut Client) -> Result<(), Error> {
         _ => return Ok(()),
     };
     match visitor.attempt(client, &format!("BEGIN; {script}; COMMIT")) {
-        // There is no alert or hold (42704), or a time that has passed because the clock was set (22023).
+        // The row has no alert or hold (42704), or a time has passed because the clock was set (22023).
         Err(error) if error.code().is_some_and(|code| ["42704", "55000", "22023"].contains(&code.code())) => {
             client.batch_execute("ROLLBACK")
         }

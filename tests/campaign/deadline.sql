@@ -1,11 +1,11 @@
--- Two rules watch this table. Their due times count the open minutes of a calendar that frank replaces. Rows with the
--- state waiting are stopped for the rule ticket, which has since and within. The rule promise has due.
+-- Two rules watch this table, by the open minutes of a calendar that frank replaces. The rule ticket has since and
+-- within, and rows in the state waiting are stopped. The rule promise has due.
 --
--- The functions below compute what awty must do, from logs that the writing transactions keep. They count minute by
--- minute and call no function of awty.
+-- The functions below compute what awty must do from logs of the writing transactions. They count minute by minute, and
+-- call no function of awty.
 CREATE TABLE camp.ticket (id bigint PRIMARY KEY, since timestamptz, state text NOT NULL, note text);
 
--- Each write of a row. Without a state, the row was deleted.
+-- Logs each write of a row. A row without a state was deleted.
 CREATE TABLE camp.ticket_log (
     n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id      bigint NOT NULL,
@@ -16,10 +16,11 @@ CREATE TABLE camp.ticket_log (
 );
 CREATE INDEX ON camp.ticket_log (id, n);
 
--- Each definition of a calendar: the closed minutes of each day in UTC. awty gets them in another zone.
+-- Logs each definition of a calendar, with the closed minutes of each day in UTC. awty gets them in another time zone.
 CREATE TABLE camp.calendar (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, calendar text NOT NULL, shut integer[] NOT NULL);
 
--- Each definition of a rule. lengths has the times of its levels; with due, that of level 1 is part of the due time.
+-- Logs each definition of a rule. lengths has the times of its levels. With due, the due time includes the first
+-- length.
 CREATE TABLE camp.promised (
     n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     rule    text NOT NULL,
@@ -28,12 +29,12 @@ CREATE TABLE camp.promised (
     every   interval
 );
 
--- Holds, releases and pauses of clients. Without an alert, the row says when a rule is paused. A row whose time is
--- -infinity ends the hold or the pause.
+-- Logs holds, releases and pauses. A row without an alert is a pause of a rule. A row with the time -infinity ends a
+-- hold or pause.
 CREATE TABLE camp.quiet (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, rule text NOT NULL, alert bigint, until timestamptz NOT NULL);
 CREATE INDEX ON camp.quiet (alert, n);
 
--- The runs of call and of call_cleared.
+-- Logs the runs of call and of call_cleared.
 CREATE TABLE camp.telling (
     n     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     rule  text NOT NULL,
@@ -69,7 +70,7 @@ BEGIN
     IF a.cleared_at IS NULL OR random() < 0.1 THEN RAISE EXCEPTION 'the receiver is away'; END IF;
 END $$;
 
--- The hours that awty gets: runs of open minutes in the local time of Kathmandu, 5:45 h ahead.
+-- Returns the opening hours for awty: ranges of open minutes in the local time of Kathmandu, 5:45 h ahead of UTC.
 CREATE FUNCTION camp.hours(shut integer[]) RETURNS text[] LANGUAGE sql AS $$
     WITH open AS (SELECT n, n - row_number() OVER (ORDER BY n) AS run FROM generate_series(0, 1439) AS n WHERE NOT (n + 1440 - 345) % 1440 = ANY (shut)),
     runs AS (SELECT min(n) AS first, max(n) + 1 AS last FROM open GROUP BY run)
@@ -86,7 +87,7 @@ BEGIN
     PERFORM awty.create_calendar(name, camp.hours(shut), 'Asia/Kathmandu', replace => true);
 END $$;
 
--- Acts of the owner, each with its log.
+-- Acts of the owner. Each act writes its log.
 CREATE FUNCTION camp.watch(name text, seconds integer, more interval[], again interval) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     first interval := make_interval(secs => seconds);
@@ -133,7 +134,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- The first moment at which the open time since t has reached a length.
+-- Returns the first moment at which the open time since t reaches the length.
 CREATE FUNCTION camp.later(t timestamptz, length interval, shut integer[]) RETURNS timestamptz STRICT LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE edge timestamptz;
 BEGIN
@@ -147,7 +148,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- The last moment from which the open time until t is a length.
+-- Returns the last moment from which the open time until t is the length.
 CREATE FUNCTION camp.earlier(t timestamptz, length interval, shut integer[]) RETURNS timestamptz STRICT LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE edge timestamptz;
 BEGIN
@@ -174,7 +175,7 @@ BEGIN
     RETURN sum;
 END $$;
 
--- The stops of a row by the log, in their order, and the begin of its present stop.
+-- Returns the row's stops by the log in their order, and the start of its present stop.
 CREATE FUNCTION camp.stops(ticket bigint, OUT stops tstzrange[], OUT stopped timestamptz, OUT written timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     entry camp.ticket_log;
@@ -225,7 +226,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- What each watched row should have by now, with its alert and its check.
+-- Shows for each watched row the expected state, its alert and its check.
 CREATE VIEW camp.expected AS
 SELECT t.id, t.since, t.state, p.rule, p.lengths, p.remind, p.every, p.promised_at, o.shut, o.replaced_at, s.stopped, s.stops, t.written,
     l.due, f.id AS check_id, f.next_check_at, f.attempt, pg_xact_commit_timestamp(f.xmin) AS moved_at,
@@ -244,13 +245,13 @@ CROSS JOIN LATERAL (
 LEFT JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = t.id::text AND f.job = p.rule
 LEFT JOIN awty.alert AS a ON a.rule = p.rule AND a.entity_key = t.id::text AND a.cleared_at IS NULL;
 
--- When awty has something to do for a row next, at the latest. Awty needs no check for a row without such a time.
+-- Returns the latest time for awty's next action on a row. A row without such a time needs no check.
 CREATE FUNCTION camp.next_at(e camp.expected) RETURNS timestamptz LANGUAGE sql
 RETURN CASE
     WHEN e.stopped IS NOT NULL THEN NULL
     WHEN e.held_by IS NOT NULL THEN least(e.held_until, e.due[e.level + 1])
     WHEN coalesce(e.level, 0) = 0 THEN least(e.due[1], (
-        -- A reminder that was already over when awty first saw the times is left out.
+        -- Omits a reminder whose time was over when awty first saw the times.
         SELECT r FROM camp.moved(camp.earlier(camp.later(e.since, e.lengths[1], e.shut), e.remind, e.shut), e.stops, e.shut) AS r
         WHERE r > greatest(e.written, e.promised_at + interval '5 s', e.replaced_at) AND r + interval '6 s' < e.due[1] AND (r > e.reminded_at) IS NOT FALSE))
     WHEN e.told_at IS NULL OR e.told_at < coalesce(e.escalated_at, e.raised_at) THEN e.raised_at
@@ -258,29 +259,29 @@ RETURN CASE
     WHEN e.every IS NOT NULL AND NOT EXISTS (SELECT FROM unnest(e.stops) AS stop WHERE upper(stop) > e.told_at) THEN camp.later(e.told_at, e.every, e.shut)
 END;
 
--- The definition of a calendar that was committed at a time, since when and until when.
+-- Returns the definition of a calendar that was committed at time t, and the time range in which it was valid.
 CREATE FUNCTION camp.calendar_at(name text, t timestamptz, OUT shut integer[], OUT since timestamptz, OUT until timestamptz) LANGUAGE sql AS $$
     SELECT c.shut, at, next FROM (SELECT shut, at, lead(at) OVER (ORDER BY at) AS next FROM (
         SELECT shut, pg_xact_commit_timestamp(xmin) AS at FROM camp.calendar WHERE calendar = name) AS c) AS c
     WHERE at <= t ORDER BY at DESC LIMIT 1 $$;
 
--- How late a slot may be: slots have up to 3 s.
+-- Returns how late a slot may be. Slots have up to 3 s.
 CREATE FUNCTION camp.slot() RETURNS interval LANGUAGE sql IMMUTABLE RETURN interval '3 s';
 
--- What contradicts the logs. counted has the counts of awty.job_status as they were before the snapshot. If the clock was
--- set, times of two transactions cannot be compared.
+-- Finds contradictions to the logs. counted has the counts of awty.job_status from before the snapshot. If the clock
+-- was set, times of two transactions cannot be compared.
 CREATE FUNCTION camp.broken_deadlines(clock_was_set boolean, counted jsonb) RETURNS TABLE (promise text, what text) LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
     expected camp.expected[] := ARRAY(SELECT e FROM camp.expected AS e WHERE NOT clock_was_set);
 BEGIN
-    -- P12: an alert of level 1 or above is open only for a row that is late, and there is one alert at most.
+    -- P12: only a late row has an open alert of level 1 or above, and it has only one.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'an alert is open:', a.*, 'but', t.*), 600)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY rule, entity_key) AS open FROM awty.alert AS a
           WHERE cleared_at IS NULL AND rule IN ('ticket', 'promise')) AS a
     LEFT JOIN camp.ticket AS t ON t.id::text = a.entity_key
     WHERE open > 1 OR t.id IS NULL OR t.since IS NULL OR t.state = 'solved' OR (a.rule = 'ticket' AND a.since <> t.since);
 
-    -- P12: `told` counts the committed tellings of an alert.
+    -- P12: `told` counts the committed calls for an alert.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'told', told, 'but', tellings, 'tellings, the last', last, 'of alert', alert), 600)
     FROM (SELECT alert, count(*) AS tellings, max(t.told) AS last FROM camp.telling AS t GROUP BY 1) AS t
     FULL JOIN (SELECT id AS alert, told FROM awty.alert WHERE rule IN ('ticket', 'promise') AND told > 0) AS a USING (alert)
@@ -290,8 +291,8 @@ BEGIN
     RETURN QUERY SELECT 'P6', concat_ws(' ', 'a function of the rule ran as another role:', t.*)
     FROM (TABLE camp.telling UNION ALL TABLE camp.solving) AS t WHERE role <> 'frank';
 
-    -- P15: each cleared alert that was told at level 1 or above has one check that calls call_cleared, and no other
-    -- alert has one. A check that ended as done has called it once.
+    -- P15: each cleared alert that was told at level 1 or above has one check that calls call_cleared. Other alerts
+    -- have none. A check with the outcome done has called the function once.
     RETURN QUERY SELECT 'P15', left(concat_ws(' ', 'alert', a.id, a.*, 'told', told.level, 'has', c.checks, 'checks,', c.done, 'done, and', s.calls, 'calls'), 600)
     FROM awty.alert AS a
     CROSS JOIN LATERAL (SELECT max(level) AS level FROM camp.telling AS t WHERE t.alert = a.id) AS told
@@ -302,7 +303,7 @@ BEGIN
     WHERE a.rule IN ('ticket', 'promise')
         AND (checks <> (cleared_at IS NOT NULL AND coalesce(told.level, 0) > 0)::integer OR calls <> done);
 
-    -- P12: a row counts as met or late at the commit that shows it, and once. A crash forgets counts.
+    -- P12: a row counts once, as met or late, at the commit that shows it. A crash forgets counts.
     RETURN QUERY SELECT 'P12', concat_ws(' ', s.job, 'counts', s.met, 'met and', s.late, 'late; there are', m.met, 'and', l.late)
     FROM jsonb_to_recordset(counted) AS s (job text, met bigint, late bigint)
     CROSS JOIN LATERAL (SELECT count(*) AS met FROM awty.future_job_history AS h WHERE h.job = s.job AND outcome = 'met') AS m
@@ -338,7 +339,7 @@ BEGIN
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'met, but the row was not solved:', h.*), 600) FROM awty.future_job_history AS h
     WHERE job IN ('ticket', 'promise') AND outcome = 'met' AND NOT EXISTS (SELECT FROM camp.ticket_log AS l
         WHERE l.id = h.entity_key::bigint AND l.state = 'solved' AND pg_xact_commit_timestamp(l.xmin) = pg_xact_commit_timestamp(h.xmin));
-    -- P12: the alert has the due time that the log gives, and no level comes before its time.
+    -- P12: the alert has the due time of the log, and no level comes early.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'another due time:', e.*, 'after', (
         SELECT string_agg(l::text, ', ' ORDER BY n DESC) FROM camp.ticket_log AS l WHERE l.id = e.id)), 2000) FROM unnest(expected) AS e
     WHERE is_settled AND (due_at <> due[1] OR level > 0 AND due[1] > now() AND stopped IS NULL);
@@ -348,7 +349,7 @@ BEGIN
                 SELECT max(n) FROM camp.ticket_log AS o WHERE o.id = e.id AND o.since IS DISTINCT FROM e.since), 0)))
         AND NOT coalesce(escalated_at, raised_at) >= due[level];
 
-    -- P12: each row that awaits something has a check at that time, or at the next opening.
+    -- P12: each row that needs one has a check at its time, or at the next opening.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'no check at', n, 'for', e.*), 900)
     FROM camp.expected AS e CROSS JOIN LATERAL camp.next_at(e) AS n
     WHERE is_settled AND e.since IS NOT NULL AND e.state <> 'solved'
@@ -356,13 +357,13 @@ BEGIN
             ELSE n IS NOT NULL AND (check_id IS NULL OR attempt = 0
                 AND next_check_at > camp.opened(greatest(n, moved_at) + camp.slot(), shut) + 2 * camp.slot()) END;
 
-    -- P12: nothing is told of a row that is stopped, solved or gone.
+    -- P12: awty makes no call for a row that is stopped, solved or gone.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'told:', t.*, 'at', c.at, 'though', l.*), 600) FROM camp.telling AS t
     CROSS JOIN LATERAL (SELECT pg_xact_commit_timestamp(t.xmin) AS at) AS c
     CROSS JOIN LATERAL (SELECT l.* FROM camp.ticket_log AS l WHERE l.id = t.id AND pg_xact_commit_timestamp(l.xmin) < c.at ORDER BY n DESC LIMIT 1) AS l
     WHERE l.since IS NULL OR l.state IS DISTINCT FROM 'open' AND NOT (l.state = 'waiting' AND t.rule = 'promise');
 
-    -- P12: nothing is told in a hold or in a pause. A run may already be under way when a pause begins.
+    -- P12: awty makes no call during a hold or a pause. A run may be in progress when a pause begins.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'told:', t.*, 'in the hold', q.*), 600) FROM camp.telling AS t
     CROSS JOIN LATERAL (SELECT q.* FROM camp.quiet AS q WHERE q.alert = t.alert AND pg_xact_commit_timestamp(q.xmin) < pg_xact_commit_timestamp(t.xmin)
         ORDER BY n DESC LIMIT 1) AS q
@@ -372,14 +373,14 @@ BEGIN
         WHERE q.rule = t.rule AND alert IS NULL AND pg_xact_commit_timestamp(q.xmin) < t.began ORDER BY n DESC LIMIT 1) AS q
     WHERE t.began > q.began + interval '1 s' AND t.at < q.until;
 
-    -- P12: in closed time, nothing is told later than one slot after its slot. Nothing is due after the closing.
+    -- P12: in closed time, a call comes at most one slot after its own slot. Nothing is due after closing time.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'told in closed time:', t.*, o.*), 600) FROM camp.telling AS t
     CROSS JOIN LATERAL camp.calendar_at('office', t.began) AS o
     WHERE o.since < t.began - interval '10 s' AND (o.until > pg_xact_commit_timestamp(t.xmin)) IS NOT FALSE
         AND NOT camp.is_open(t.began, o.shut) AND NOT camp.is_open(t.began - 2 * camp.slot(), o.shut)
         AND NOT camp.is_open(t.began + interval '1 s', o.shut);
 
-    -- P12: levels never go down, and a level is told again only `every` after its last telling, or after a hold.
+    -- P12: levels never go down. A level is told again only `every` after its last call, or after a hold.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'told again:', t.*, 'after', b.*), 600)
     FROM camp.telling AS t JOIN camp.telling AS b ON b.alert = t.alert AND b.told = t.told - 1
     CROSS JOIN LATERAL camp.calendar_at('office', t.began) AS o
@@ -391,7 +392,7 @@ BEGIN
         AND (t.level < cardinality(p.lengths) OR p.every IS NULL OR t.at < camp.later(b.began - camp.slot(), p.every, o.shut));
 END $$;
 
--- P11: a repetition with a calendar has no occurrence in closed time. The keys that end in c belong to these repetitions.
+-- P11: a repetition with a calendar has no occurrence in closed time. The keys of these repetitions end in c.
 CREATE FUNCTION camp.closed_occurrences() RETURNS SETOF text LANGUAGE sql AS $$
     SELECT left(concat_ws(' ', h.*, o.*), 600) FROM awty.future_job_history AS h
     CROSS JOIN LATERAL camp.calendar_at(left(entity_key, -1), first_check_at) AS o

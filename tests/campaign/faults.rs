@@ -143,12 +143,12 @@ impl Fault {
         format!("{self:?}")
     }
 
-    /// A costly fault takes much time and disk space, so it happens only on request.
+    /// Returns whether the fault happens only on request, because it takes much time and disk space.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }
 
-    /// Whether the fault shrinks the files of awty's tables. Each round begins with a fault of this kind, so that even
+    /// Returns whether the fault shrinks the files of awty's tables. Each round begins with such a fault, so that even
     /// a short campaign has one.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)

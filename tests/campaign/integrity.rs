@@ -1,7 +1,7 @@
 //! Checks awty's tables with amcheck, and looks for internal errors in the server log.
 //!
-//! Invariant: an intact table causes no error. If the server goes down, amcheck runs again. amcheck skips users'
-//! tables, because random SQL may damage them.
+//! Invariant: an intact table causes no error. If the server goes down, amcheck runs again. It skips users' tables,
+//! because random SQL may damage them.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};
@@ -9,7 +9,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// An unfinished REINDEX CONCURRENTLY leaves an invalid index, so the query leaves out invalid indexes.
+/// Omits invalid indexes, which an unfinished REINDEX CONCURRENTLY leaves behind.
 const RELATIONS: &str = "
     WITH own AS (
         SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -75,8 +75,8 @@ impl LogMark {
     }
 }
 
-/// Returns the internal errors of a log without time and process id (`log_line_prefix`), so that a repeated error is
-/// reported once.
+/// Returns a log's internal errors without time and process id (`log_line_prefix`), so that each error is reported
+/// once.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -86,7 +86,7 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Repetitions of one error differ only in numbers of blocks, checks and files.
+/// Removes the numbers of blocks, checks and files, which are all that differs between repetitions of an error.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
@@ -95,7 +95,7 @@ pub fn without_numbers(what: &str) -> String {
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
-    // SIGKILL, SIGQUIT and SIGABRT are missing, because the campaign itself causes them (SIGABRT by a PANIC).
+    // The campaign itself causes SIGKILL, SIGQUIT, and SIGABRT (by a PANIC), so these signals are no violation.
     let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
     (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// A promoted standby may use an id again, so only id and `scheduled_at` together identify a check.
+    /// Needed beside the id, because a promoted standby may use an id again.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,
@@ -22,7 +22,7 @@ pub struct Work {
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// The load's `epoch` at the time of the claim, which is the number of earlier promotions that lost commits.
+    /// The load's `epoch` at the claim: the number of earlier promotions that lost commits.
     pub epoch: u64,
 }
 
@@ -107,9 +107,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Each of the three cases keeps the promise. In the first case, the worker gave its lease back before the lease
-        // expired. In the second case, the next lease is for another run. In the third case, a promotion lost the first
-        // act.
+        // Three cases keep the promise. First, the worker gave its lease back before it expired. Second, the next lease
+        // is for another run. Third, a promotion lost the first act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

@@ -33,14 +33,14 @@ pub struct Shared {
     pub over: AtomicBool,
     pub closed: AtomicBool,
     pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
-    /// Number of times that a promoted standby lacked confirmed commits.
+    /// Number of promotions to a standby that lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
     pub present: AtomicU64,
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// For each database, the latest check id at the time of each kill.
+    /// For each database, the latest check id at each kill.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
     pub timed: Mutex<Vec<(&'static str, f64)>>,
     pub seen: Mutex<Vec<Violation>>,
@@ -76,8 +76,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Notes the latest check id of each database when a fault kills processes. If a check runs during several kills,
-    /// awty puts it on hold, although the check caused none of the kills. The checker allows such holds.
+    /// Notes the latest check id of each database when a fault kills processes. awty holds a check that runs during
+    /// several kills, although it caused none of them. The checker allows such holds.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -234,8 +234,7 @@ impl Customer {
     }
 
     /// Some arguments are so large that PostgreSQL stores them out of line, and a few have the maximum size. The job
-    /// `set` gets more large arguments, because one run of this job has many checks, and awty archives their rows
-    /// together.
+    /// `set` gets more of them, because its runs have many checks, whose rows awty archives together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -338,11 +337,11 @@ impl Customer {
     }
 }
 
-/// Returns whether an injected fault explains the error of a call that began at `began`. A fault stops or crashes the
-/// server, fails its disk, or sets its clock.
+/// Returns whether a fault explains the error of a call that began at `began`. A fault stops or crashes the server,
+/// fails its disk, or sets its clock.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // SQLSTATE 22008 occurs if the clock was set back by years after the client had read the clock.
+    // SQLSTATE 22008 occurs if the clock was set back by years after the client had read it.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
     // PostgreSQL's timers use the clock, so a jump ahead ends statements too early.

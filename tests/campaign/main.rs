@@ -1,7 +1,7 @@
-//! The campaign puts load on awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14
-//! (docs/promises.md). It also measures how soon all due checks are done after a fault (P5, P10).
+//! Puts load on awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14 (docs/promises.md). Also
+//! measures how soon all due checks are done after a fault (P5, P10).
 //!
-//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and its own seed for the order of faults.
+//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster, and its own seed for the order of faults.
 //!
 //! Invariant: the exit status is 0 only if every promise was kept and at least one fault succeeded.
 //!
@@ -192,9 +192,9 @@ impl Campaign {
         }
     }
 
-    /// In every second round, faults can set the clock of the server. If faults are named on the command line, a round
-    /// has such a clock only if one of these faults sets it. The other rounds keep the system's clock, because the
-    /// checker can compare times only with this clock.
+    /// In every second round, faults can set the clock of the server. With faults named on the command line, a round
+    /// has such a clock only if one of them sets it. The other rounds keep the system's clock, because the checker can
+    /// compare times only with this clock.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 pub const MAILER: &str = "mailer";
 const VOID: &str = "void";
-/// awty answers `busy` while a client has locked the check. The worker must then send its answer again.
+/// awty answers `busy` while a client has locked the check. The worker must then repeat its answer.
 const BUSY: &str = "busy";
 const WORKERS: u64 = 2;
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -216,8 +216,8 @@ impl Worker {
                 self.answer(client, some)?;
                 return self.die(some);
             }
-            // An answer for several leases leaves out checks that a client has locked. An answer for a single lease
-            // waits until the client unlocks the check.
+            // An answer for several leases omits checks that a client has locked. An answer for a single lease waits
+            // for the client.
             for lease in self.commit(client, some)? {
                 self.commit(client, std::slice::from_ref(lease))?;
             }

@@ -1,4 +1,4 @@
-//! Makes, ends, holds and moves repetitions at random. No other client schedules checks of the entity name [`ENTITY`].
+//! Makes, ends, holds and moves repetitions at random. No other client uses the entity name [`ENTITY`].
 
 use crate::checker::Told;
 use crate::load::Customer;
@@ -19,15 +19,16 @@ impl Repeated {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
         let closed = self.closed.iter().map(|what| format!("an occurrence in closed time: {what}"));
-        // After the clock was set back, a newly created repetition may use the time of an earlier run again.
+        // After the clock was set back, a new repetition may use the time of an earlier run again.
         alone.chain(doubled.chain(closed).filter(|_| !clock_was_set)).collect()
     }
 }
 
 pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
 
-/// A client may schedule a check at a time for which `awty.check_now()` has already run the repetition. A call of
-/// `awty.repeat()` that began before the last run of an older repetition may use the time of this run again.
+/// Finds occurrences that ran twice. Two runs are allowed if a client schedules a check at a time for which
+/// `awty.check_now()` has already run the repetition. They are also allowed if a call of `awty.repeat()` began before
+/// the last run of an older repetition.
 pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
         AND id NOT IN (SELECT check_id FROM camp.placed)
@@ -76,7 +77,7 @@ fn release(client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
 fn hold_until(customer: &mut Customer, client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
     let seconds = 1.0 + customer.random.below(3) as f64;
     let sql = "SELECT awty.hold($1, $2, $3, 'campaign', clock_timestamp() + make_interval(secs => $4))";
-    // The call may wait for a lock until the end has passed.
+    // The call may wait for a lock until the end of the hold has passed (22023).
     unless_refused(&["42704", "55000", "22023"], client.execute(sql, &[&ENTITY, &key, &job, &seconds]))
 }
 
@@ -126,8 +127,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // After a fault, awty may refuse the call with 22023: the clock was set ahead, so the time `ends` has passed, or the
-    // slots are now longer than the time between two occurrences.
+    // A fault may make awty refuse the call with 22023. Either the clock was set ahead, so that the time `ends` has
+    // passed, or slots are now longer than the time between two occurrences.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

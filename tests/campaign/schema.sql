@@ -1,8 +1,8 @@
--- At its beginning, a run writes one row of camp.effect. In this row, bad means that the run will fail, and own means
--- that the run removes its own check.
+-- A run first writes one row of camp.effect. In this row, bad means that the run will fail, and own means that the run
+-- removes its own check.
 --
--- Runs count what they notice by sequences, because a rollback does not undo nextval(). Until its nap is over, a run
--- takes no lock that a client could want.
+-- Runs count violations by sequences, because a rollback does not undo nextval(). Until the end of its nap, a run takes
+-- no lock that a client could want.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA camp;
@@ -19,9 +19,8 @@ CREATE TABLE camp.effect (
     own         boolean NOT NULL
 );
 
--- The transaction that schedules a check also writes a row of this table. The column wanted has the earliest time at
--- which the check may run. The column is NULL if awty may have kept an earlier check, or if clients move the check by
--- awty.check_now().
+-- The transaction that schedules a check also writes a row here. wanted is the earliest time at which the check may
+-- run. It is NULL if awty may have kept an earlier check, or if clients move the check by awty.check_now().
 CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
 
 CREATE TABLE camp.orders (
@@ -103,7 +102,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
--- The clock may have been set back since the run was admitted, so the run began at now() or later.
+-- The run began at now() or later, although the clock may have been set back since then.
 DECLARE began timestamptz := greatest(clock_timestamp(), now());
 BEGIN
     IF NOT pg_try_advisory_xact_lock(7, (j.id % 2147483647)::integer) THEN

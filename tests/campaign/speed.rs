@@ -10,15 +10,15 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// If the first run takes more seconds, a wake-up was lost. awty may need a minute to notice the loss.
+/// If the first run takes more seconds, a wake-up was lost. awty may notice the loss only after a minute.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
-    /// Id of the next transaction at the time of this `Mark`. Earlier transactions have lower ids, even if a fault has
-    /// set the clock back.
+    /// Next transaction id at the time of this `Mark`. Earlier transactions have lower ids, even if a fault has set the
+    /// clock back.
     xid: i64,
 }
 
@@ -44,11 +44,11 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from the time at which the server accepts connections to the first run of a due check. The slowest
-    /// database counts. `None` means that the server was never down, or that no check was due.
+    /// Seconds from the server's start to the first run of a due check, in the slowest database. `None` means that the
+    /// server was never down, or that no check was due.
     pub first: Option<f64>,
-    /// Seconds until all checks that were due were done. The time starts when the server accepts connections again. If
-    /// the server was never down, the time starts at the end of the fault.
+    /// Seconds until all due checks were done. They count from the time at which the server accepts connections again,
+    /// or from the end of the fault if the server was never down.
     pub all: f64,
 }
 
@@ -56,7 +56,7 @@ pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) 
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
     let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready, mark.xid).ok());
     let Some(speed) = speed else { return waited };
-    // The operating system may have set the clock, so an implausible difference is not used.
+    // The operating system may have set the clock, so implausible differences are ignored.
     if cluster.clock() != mark.clock || speed.all < 0.0 || speed.all > waited.all + TOO_LATE {
         return waited;
     }

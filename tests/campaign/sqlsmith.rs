@@ -1,4 +1,4 @@
-//! A job of an ordinary role executes random SQL. Each of its runs executes one statement that sqlsmith generated.
+//! A job of an ordinary role executes random SQL. Each run executes one statement that sqlsmith generated.
 //!
 //! Invariant: the server stays up, each check ends in the history, and another role's checks start in time. An internal
 //! error of PostgreSQL's own functions is no violation.
@@ -69,7 +69,7 @@ fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, Str
         .args(["--dry-run", *random.pick(&["--exclude-catalog", "--verbose"])])
         .output()
         .map_err(|error| error.to_string())?;
-    // sqlsmith writes PostgreSQL's newest pseudotypes as types. Without these two replacements, half of its statements
+    // sqlsmith writes PostgreSQL's newest pseudotypes as types. Without these replacements, half of its statements
     // would fail.
     let text = String::from_utf8_lossy(&output.stdout)
         .replace("anymultirange", "int4multirange")

@@ -1,7 +1,5 @@
-//! Checks that no client waits for a run (P4).
-//!
-//! A run holds no lock that a client could want, until the last moment of the run. So if a worker blocks a client while
-//! its run sleeps, awty makes the client wait.
+//! Checks that no client waits for a run (P4). A run takes locks that a client could want only in its last moment. So
+//! if a worker blocks a client while its run sleeps, awty makes the client wait.
 //!
 //! Invariant: a slow machine causes no false alarm. The locks are read between two observations of a run. A run that
 //! sleeps in both observations also slept when the locks were read.
@@ -16,7 +14,7 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// The start time distinguishes a transaction from the next one of the same process.
+/// The start time distinguishes a transaction from the next transaction of the same process.
 const WAITING: &str = "
     SELECT concat_ws(' ', c.usename, c.pid, c.xact_start, 'waits for', w.usename, w.pid, w.xact_start, 'in', c.datname)
     FROM pg_stat_activity AS c

@@ -1,4 +1,4 @@
-//! Generates SQL statements that call awty's functions with random arguments. The same seed always generates the same
+//! Generates SQL statements that call awty's functions with random arguments. A seed always generates the same
 //! statement.
 
 use super::signatures::{Argument, Function};

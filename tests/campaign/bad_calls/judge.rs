@@ -1,4 +1,4 @@
-//! Decides whether a bad call may fail with the SQLSTATE that it got.
+//! Decides whether a bad call may fail with its SQLSTATE.
 //!
 //! Invariant: the decision depends only on the arguments. XX000 (internal error) is never allowed, because awty must
 //! foresee every call.

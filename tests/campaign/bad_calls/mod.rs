@@ -1,8 +1,8 @@
-//! Calls awty's functions with random and mostly wrong arguments. These calls use roles and databases of their own, so
-//! that they do not affect the campaign's checker.
+//! Calls awty's functions with random and mostly wrong arguments. The calls use their own roles and databases, so that
+//! the campaign's checker is not affected.
 //!
-//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. A call causes no internal error (XX000),
-//! crash or log entry. It leaves no lock and no memory behind.
+//! Invariant: a call succeeds or fails with a fitting SQLSTATE. It causes no internal error (XX000), crash or log
+//! entry, and leaves no lock and no memory behind.
 
 mod call;
 mod judge;
@@ -24,7 +24,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Roles with rights occur more often, because calls of roles without rights reveal little.
+/// Roles with rights occur more often, because calls of roles without rights find few errors.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -41,11 +41,10 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns. A session makes the same calls in two turns, and in further turns only while its memory
-/// grows.
+/// Maximum number of turns. A session makes the same calls in each turn, and takes more than two turns only while its
+/// memory grows.
 const TURNS: usize = 5;
-/// Bytes by which the memory of a session may grow in its last turn. While one call is repeated, the memory may grow by
-/// the same number of bytes.
+/// Bytes by which a session's memory may grow in its last turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 
@@ -123,7 +122,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
             {
                 hear(shared, role, &call, &answer);
             }
-            // PostgreSQL keeps the locks of serializable transactions for a while, so they do not count.
+            // These locks do not count, because PostgreSQL keeps the locks of serializable transactions for a while.
             let sql = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND mode <> 'SIReadLock'";
             let locks: i64 = witness.query_one(sql, &[&pid])?.get(0);
             if locks > 0 {
@@ -157,7 +156,7 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// Repeats one call in a new session. In an old session, a leak would first fill holes in the heap and stay unnoticed.
+/// Repeats one call in a new session. In an old session, a leak would first fill holes in the heap.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);
@@ -191,7 +190,7 @@ fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Returns the private memory of a process in bytes. This includes memory outside of PostgreSQL's memory contexts.
+/// Returns the private memory of a process in bytes, including memory outside of PostgreSQL's memory contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");

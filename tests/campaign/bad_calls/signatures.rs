@@ -1,5 +1,4 @@
-//! Reads the functions of schema awty and their arguments from the catalog, so that new functions and arguments are
-//! tested without a change of this code.
+//! Reads awty's functions and their arguments from the catalog, so that new functions and arguments are tested as well.
 
 use awty_testkit::postgres::{Client, Error};
 

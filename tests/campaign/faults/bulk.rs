@@ -1,4 +1,4 @@
-//! Makes the files of awty's tables grow and shrink while a worker has prefetched checks from all parts of these files.
+//! Makes the files of awty's tables grow and shrink, while a worker has prefetched checks from all parts of them.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -42,15 +42,14 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds fillers, which are checks far in the future, and followers, which are due at once. Then removes the fillers
+    /// Adds checks far in the future (fillers) and checks that are due at once (followers). Then removes the fillers,
     /// and waits until the first follower runs.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;
         let napping = "SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep'
                        AND datname = current_database() AND usename = $1";
-        // The fault that comes next must hit the run of a follower. Without this wait, it could hit the run of another
-        // check.
+        // The next fault must hit a follower's run, and not the run of another check.
         let _ = poll("a follower's run", TO_BEGIN, || match self.admin.query_opt(napping, &[&ERIN]) {
             Ok(Some(_)) | Err(_) => Ok(()),
             Ok(None) => Err("none".into()),
@@ -68,8 +67,8 @@ impl Bulk {
 
     fn fill(&mut self, followers: i32) -> Result<(), Error> {
         let job = if self.kind == Kind::History { "erin_keep" } else { "erin_fill" };
-        // One transaction adds the followers (checks that are due at once) and removes the fillers (checks far in the
-        // future), so that all fillers are gone when the first follower runs.
+        // One transaction adds the followers and removes the fillers, so that no filler is left when the first follower
+        // runs.
         let mut transaction = self.keeper.transaction()?;
         transaction.execute("SELECT camp.fill($1, $2, $3, $4, $5)", &[&self.tag, &job, &FILLERS, &followers, &NAP])?;
         if followers > 0 && self.kind != Kind::CheckStat {

@@ -1,4 +1,4 @@
-//! Sets the server's clock and does not set it back, because awty's promises about time refer to this clock.
+//! Sets the server's clock for good, because awty's promises about time refer to this clock.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};
@@ -66,7 +66,7 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// PostgreSQL restarts the launcher by the wall clock. If the clock is set back, the launcher returns only when the
+/// PostgreSQL restarts the launcher by the wall clock. If the clock is set back, the launcher starts only when the
 /// clock has caught up.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);

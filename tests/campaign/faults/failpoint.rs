@@ -1,5 +1,5 @@
-//! Makes a process of awty fail at one of the places in its code that `src/failpoint/steps.rs` lists (steps). The next
-//! process that reaches the step gets an ERROR, SIGTERM or SIGKILL.
+//! Makes a process of awty fail at a place in its code (a step, listed in `src/failpoint/steps.rs`). The next process
+//! that reaches the step gets an ERROR, SIGTERM or SIGKILL.
 //!
 //! `scripts/campaign` builds a library with failpoints and sets AWTY_FAILPOINTS.
 
@@ -21,16 +21,15 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// Two counts for each step and action. The first count says how often a process failed at the step. The second count
-/// says how often no process reached the step in time.
+/// For each step and action: how often a process failed at the step, and how often no process reached the step in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Several steps raise an ERROR at a time. Only one step sends SIGTERM or SIGKILL, because these signals may take the
-/// server down.
+/// Several steps raise an ERROR at a time. Only one step sends SIGTERM or SIGKILL, because these may take the server
+/// down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];

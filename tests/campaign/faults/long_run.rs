@@ -1,4 +1,4 @@
-//! Crashes the server during a very long run. No other role may have to wait until this run ends.
+//! Crashes the server during a very long run. Other roles must not wait for this run's end.
 //!
 //! The limit is a share of the run's length, so that a slow machine causes no violation.
 
@@ -9,11 +9,10 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Length of the long run in seconds. The other roles must catch up within `SHARE` of this time.
+/// Seconds of the long run. The other roles must catch up within `SHARE` of this time.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// Length of the other roles' runs in seconds. These runs are short, because awty runs checks that may have caused a
-/// crash one after the other.
+/// Seconds of the other roles' runs. They are short, because awty runs the suspects of a crash one after the other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
@@ -27,7 +26,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // The killed process belongs to another role, so the long run is not to blame for the crash.
+    // The killed process belongs to another role, so the long run did not cause the crash.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

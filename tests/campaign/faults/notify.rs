@@ -1,4 +1,4 @@
-//! Fills the queue of NOTIFY, as a listener in an open transaction does. COMMIT then raises an error.
+//! Fills the queue of NOTIFY, as a listener in an open transaction does, so that COMMIT raises an error.
 //!
 //! This fault happens only on request, because the queue takes 8 GB of disk and most of a minute.
 
@@ -19,7 +19,7 @@ pub fn fill(shared: &Shared) -> bool {
     });
     let (Ok(_listener), Ok(mut filler)) = (listener, shared.connect("postgres", "postgres")) else { return false };
     let is_full = (0..ENOUGH).any(|_| is_refused(&mut filler, FILL));
-    // When the queue refuses large notifications, it still has a little space. Small notifications fill this space.
+    // After the queue has refused large notifications, small notifications fill its last space.
     let is_full = is_full && (0..ENOUGH * 100).any(|_| is_refused(&mut filler, "NOTIFY nothing"));
     std::thread::park_timeout(WHILE);
     is_full

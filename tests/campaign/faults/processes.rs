@@ -26,8 +26,7 @@ pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
     catch::<bool>(shared, &sql).unwrap_or(false)
 }
 
-/// PostgreSQL restarts the launcher after one second of the wall clock. This function waits, because the next fault may
-/// set this clock.
+/// Waits for the launcher's restart, one second later by the wall clock, because the next fault may set this clock.
 pub fn terminate_launcher(shared: &Shared) -> bool {
     let is_another = |pid: i32| format!("SELECT true FROM pg_stat_activity WHERE {LAUNCHER} AND pid <> {pid}");
     let Some(pid) = catch::<i32>(shared, &format!("SELECT pid FROM pg_stat_activity WHERE {LAUNCHER}")) else {
@@ -36,7 +35,7 @@ pub fn terminate_launcher(shared: &Shared) -> bool {
     signal(shared, LAUNCHER, "pg_terminate_backend") && catch::<bool>(shared, &is_another(pid)).is_some()
 }
 
-/// The maintainer process ends after a moment, so the loop looks for it without a pause.
+/// The maintainer runs only for a moment, so the loop looks for it without a pause.
 pub fn kill_maintainer(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
     let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
     let mut witness = shared.connect("postgres", "postgres")?;

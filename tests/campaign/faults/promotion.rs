@@ -1,5 +1,5 @@
 //! Promotes a standby. A synchronous standby has every confirmed commit. An asynchronous standby may lack commits after
-//! its last known position, so the campaign removes only these from the clients' log.
+//! its last known position, so the campaign removes only these commits from the clients' log.
 
 use super::look::{catch, settled};
 use crate::checker::Told;
@@ -33,8 +33,7 @@ pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// Stops the replication stream just before the promotion, so that the promoted standby lacks the last confirmed
-/// commits.
+/// Stops replication just before the promotion, so that the promoted standby lacks the last confirmed commits.
 pub fn promote_behind(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let mut standby = cluster.standby();
     let Some(sender) = catch::<i32>(shared, "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'") else {
@@ -78,8 +77,8 @@ fn take_over(cluster: &mut Cluster, standby: Cluster, shared: &Shared) {
     *cluster = standby;
 }
 
-/// Succeeds if the standby replays nothing more. The standby may have received only a part of the last WAL record, so
-/// the function cannot wait for the received position.
+/// Succeeds if the standby replays nothing more. Waiting for the received position would not end if the standby has
+/// received only a part of the last WAL record.
 fn replayed(standby: &Cluster) -> Result<(), String> {
     let mut client = standby.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
     let mut look = || {
@@ -93,8 +92,7 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Removes the recent commits that the standby lacks from the clients' log. If it removes too many, this causes no
-/// false alarm.
+/// Removes the recent commits that the standby lacks from the clients' log. Removing too many causes no false alarm.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

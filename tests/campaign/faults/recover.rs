@@ -19,7 +19,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
                 let row = client.query_one("SELECT clock_timestamp()", &[]).map_err(explain)?;
                 since = Some(row.get(0));
             }
-            // If the clock was set back, leases expire much later. The checks of these leases need not be done.
+            // Checks whose leases expire much later need not be done. This happens if the clock was set back.
             let sql = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f WHERE NOT held AND next_check_at <= $1
                            AND NOT EXISTS (SELECT FROM awty_internal.lease AS l WHERE l.id = f.id AND l.expires_at > $1 + interval '30 s')";
             let row = client.query_one(sql, &[&since]).map_err(explain)?;
@@ -40,7 +40,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
 
 pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let end = Instant::now() + TO_TIDY;
-    // A change of a job makes awty's maintainer process inspect the database.
+    // A change of a job triggers an inspection of the database.
     for database in DATABASES {
         let owner = shared.connect(database, ERIN);
         let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('erin_watch', max_checks => 5)"));

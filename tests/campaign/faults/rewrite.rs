@@ -1,6 +1,6 @@
 //! Rewrites awty's tables as an administrator may do.
 //!
-//! Invariant: an administrator may run each statement at any time. Any internal error that follows is a violation.
+//! Invariant: an administrator may run each statement at any time. An internal error that follows is a violation.
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
@@ -80,7 +80,7 @@ fn rewrite(
     bulk.go()
 }
 
-/// awty must lock its tables in an order in which an administrator's statement causes no deadlock.
+/// awty must lock its tables in an order that causes no deadlock with an administrator's statement.
 fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), Error> {
     for _ in 0..TRIES {
         match admin.batch_execute(statement) {
@@ -93,7 +93,7 @@ fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), E
     Ok(())
 }
 
-/// The tablespace is in the data directory, because a standby has its own data directory.
+/// The tablespace is in the data directory, because each standby has its own data directory.
 fn make_tablespace(admin: &mut Client) -> Result<(), Error> {
     if admin.query_opt("SELECT FROM pg_tablespace WHERE spcname = 'elsewhere'", &[])?.is_none() {
         admin.batch_execute("SET allow_in_place_tablespaces = on")?;
@@ -125,8 +125,8 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // Some tables, such as `in_flight`, are created with a fillfactor. A fault that changes the fillfactor must set
-        // it back to this value.
+        // Some tables, such as `in_flight`, are created with a fillfactor. A fault that changes it must restore this
+        // value.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));
