@@ -1,4 +1,4 @@
--- Tests awty.allow() and awty.disallow(): they let other roles schedule a job, but give no other right.
+-- Tests awty.allow() and awty.disallow(), by which other roles may schedule a job, and do nothing else.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_clerks;
@@ -8,7 +8,6 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 CREATE FUNCTION test.schedule() RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises($_$SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour')$_$) $$;
 
--- At first, only members of the job's role may schedule the job.
 SET ROLE regress_app;
 SELECT test.schedule();
 SET ROLE regress_shop;
@@ -28,7 +27,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[$$alter('unpa
     $$resume('unpaid')$$, $$allow('unpaid', 'regress_eve')$$, $$disallow('unpaid', 'regress_app')$$]) AS call;
 SELECT count(*) FROM awty.job;
 
--- A right of a group counts for its members. The job's owner takes the right back twice.
+-- A group's right counts for its members. Its second removal changes nothing.
 SET ROLE regress_shop;
 SELECT awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_eve');
 SELECT awty.allow('unpaid', 'regress_clerks');
@@ -40,7 +39,7 @@ SELECT awty.disallow('unpaid', 'regress_clerks');
 SET ROLE regress_app;
 SELECT test.schedule();
 
--- A renamed role keeps its right. A dropped role loses its right, and awty does not accept the role's OID as a name.
+-- A renamed role keeps its right. A dropped role loses its right, and its OID is no valid name.
 RESET ROLE;
 CREATE ROLE regress_temp LOGIN;
 GRANT USAGE ON SCHEMA awty TO regress_temp;
@@ -59,7 +58,7 @@ SELECT test.schedule();
 SET ROLE regress_shop;
 SELECT test.raises($$SELECT awty.allow('unpaid', 'public')$$);
 
--- In a SECURITY DEFINER function, the owner of the function counts as the caller.
+-- In a SECURITY DEFINER function, the function's owner is the caller.
 CREATE FUNCTION test.for_all() RETURNS text LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT test.schedule()';
 SET ROLE regress_eve;
 SELECT test.for_all();

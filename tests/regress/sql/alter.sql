@@ -1,4 +1,4 @@
--- Tests awty.alter(): it changes options one by one, resets them to their defaults, and changes the function or the role.
+-- Tests awty.alter(), which changes and resets options, and changes the function or the role of a job.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -22,7 +22,7 @@ SELECT awty.alter('unpaid', max_lateness => '2 days');
 SELECT awty.alter('unpaid', keep_history => 'problems', notify => 'late orders');
 SELECT awty.alter('unpaid', keep_history => 'ran', notify => NULL);
 TABLE test.options;
--- reset sets all options to their defaults, except for an option that has a value in the same call.
+-- reset sets all options to their defaults, except an option with a value in the same call.
 SELECT awty.alter('unpaid', reset => '{slot, max_lateness}');
 TABLE test.options;
 SELECT awty.alter('unpaid', max_checks => 6, reset => ARRAY['timeout', 'max_checks', 'max_horizon', 'max_attempts',
@@ -31,25 +31,25 @@ TABLE test.options;
 SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{run_as}')$$);
 SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{Timeout}')$$);
 
--- A job can get another function, also a function that takes sets.
+-- A job can get another function, even one that takes sets.
 SELECT awty.alter('unpaid', function => 'shop.stale');
 TABLE test.options;
 SELECT test.raises($$SELECT awty.alter('unpaid', function => 'shop.nothing')$$);
 SELECT test.raises($$SELECT awty.alter('unpaid', function => '')$$);
 SELECT awty.alter('unpaid', function => 'shop.unpaid');
 
--- A refused call changes nothing, not even the options before the wrong one.
+-- A refused call changes nothing, not even the options before the wrong option.
 SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s', max_checks => -1)$$);
 TABLE test.options;
 
--- Pending checks keep their slot when the job's slot changes, and run with the new options.
+-- Pending checks keep their slot when the job's slot changes, but run with the new options.
 SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
 SELECT awty.alter('unpaid', slot => '1 hour');
 SELECT next_check_at = date_trunc('day', now()) + interval '2 days 10:01' FROM awty.future_job;
 SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
 SELECT next_check_at = date_trunc('day', now()) + interval '2 days 11:00' FROM awty.future_job;
 
--- A job can get another role, if the caller can become this role and the role may execute the function.
+-- A job can get another role if the caller can become this role, and this role may execute the function.
 SET ROLE regress_app;
 SELECT awty.alter('unpaid', run_as => 'regress_app');
 TABLE test.options;

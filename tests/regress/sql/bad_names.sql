@@ -1,4 +1,4 @@
--- Tests names that are NULL, empty, too long, odd or wrong, for each argument that is a name.
+-- Tests NULL, empty, too long, odd or wrong names in each argument that is a name.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -14,7 +14,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$schedule('orders', '1', NULL, after => '1 h')$$, $$schedule('', '1', 'unpaid', after => '1 h')$$,
     $$schedule('orders', '', 'unpaid', after => '1 h')$$, $$schedule('orders', '1', '', after => '1 h')$$]) AS call;
 
--- Each argument gets the longest valid name, and a name that is one byte longer. A letter of two bytes counts as two.
+-- Each argument gets the longest valid name and a name that is one byte longer. A letter of two bytes counts as two.
 SELECT awty.register(repeat('ü', 31) || 'x', 'shop.unpaid');
 SELECT octet_length(job), char_length(job) FROM awty.job WHERE job LIKE 'ü%';
 SELECT awty.schedule(repeat('é', 127) || 'x', repeat('€', 341) || 'x', repeat('ü', 31) || 'x', after => '1 hour') > 0;
@@ -28,7 +28,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$allow(repeat('x', 64), 'regress_app')$$, $$disallow(repeat('x', 64), 'regress_app')$$,
     $$next_slot(now(), repeat('x', 64))$$, $$cancel('orders', '1', repeat('x', 1000000))$$]) AS call;
 
--- Odd but valid names come back unchanged, and PostgreSQL executes no part of them.
+-- Odd but valid names stay unchanged, and PostgreSQL executes no part of them.
 SELECT name, awty.register(name, 'shop.unpaid') FROM unnest(ARRAY['a.b.c', '"quoted"', 'it''s', '; DROP TABLE shop.orders; --',
     'Unpaid', ' ', E'tab\tand\\', '%s %n $1', 'überfällig', '支払い', '🕐', 'NULL', U&'cafe\0301']) AS name;
 SELECT count(awty.schedule(job, job, job, after => '1 hour')) FROM awty.job;
@@ -39,7 +39,7 @@ SELECT awty.register(E'new\nline', 'shop.unpaid');
 SELECT test.raises(format('SELECT awty.register(%L, %L)', E'new\nline', 'shop.stale'));
 SELECT awty.unregister(E'new\nline');
 
--- If a job does not exist, the hint names the job with the nearest name, or shows how to register a job.
+-- For an unknown job, the hint names the job with the nearest name, or shows how to register a job.
 SELECT name, test.raises(format('SELECT awty.schedule(%L, %L, %L, after => %L)', 'orders', '1', name, '1 h'))
 FROM unnest(ARRAY['unshiped', 'unhsipped', 'Unshipped', 'unpaid ', 'upnaid', 'refund', 'it''s']) AS name;
 SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
@@ -47,7 +47,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$allow('umpaid', 'regress_app')$$, $$disallow('umpaid', 'regress_app')$$, $$cancel('orders', '1', 'umpaid')$$,
     $$next_slot(now(), 'umpaid')$$]) AS call;
 
--- The hint names only jobs that the caller may read: first none, then one of the two.
+-- The hint names only jobs that the caller may read, at first none, then one of two.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpiad', after => '1 h')$$);
 SELECT test.raises($$SELECT awty.cancel('orders', '1', 'unpiad')$$);

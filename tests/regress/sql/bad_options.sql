@@ -4,7 +4,7 @@
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- Both functions refuse values below and above the range, and the message names the range.
+-- Both functions refuse values outside the range, and their message names the range.
 SELECT option, CASE WHEN a = r THEN r ELSE concat_ws(E'\n', 'register:', r, 'alter:', a) END
 FROM unnest(ARRAY[
     $$max_checks => -1$$, $$max_checks => 1000001$$, $$max_checks => -2147483648$$,
@@ -20,7 +20,7 @@ FROM unnest(ARRAY[
 CROSS JOIN LATERAL test.raises(format('SELECT awty.register(%L, %L, %s)', 'new', 'shop.unpaid', option)) AS r
 CROSS JOIN LATERAL test.raises(format('SELECT awty.alter(%L, %s)', 'unpaid', option)) AS a;
 
--- An option accepts NULL only if NULL has a meaning: no slot, no limit of lateness, or the caller.
+-- An option accepts NULL only if NULL means no slot, no limit of lateness, or the caller.
 SELECT option, test.raises(format('SELECT awty.register(%L, %L, %s => NULL)', 'new', 'shop.unpaid', option))
 FROM unnest('{timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, keep_history}'::text[]) AS option;
 SELECT awty.register('nulls', 'shop.unpaid', slot => NULL, max_lateness => NULL, run_as => NULL);

@@ -1,5 +1,5 @@
--- Tests the role of a job. The role is the caller or a role that the caller can become. It must be able to connect, and must not have more
--- rights than the owner of the function.
+-- Tests the role of a job, which is the caller or a role that the caller can become. It must be able to connect, and
+-- must not have more rights than the owner of the function.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_team LOGIN;
@@ -24,7 +24,7 @@ SELECT test.register('public');
 SELECT test.raises($$SELECT awty.allow('team', 'regress_nobody')$$);
 SELECT count(*) FROM awty.job;
 
--- After the caller has lost its membership, it can no longer change the job.
+-- A caller that has lost its membership can no longer change the job.
 SELECT test.register('regress_team');
 RESET ROLE;
 REVOKE regress_team FROM regress_shop;
@@ -84,7 +84,7 @@ SELECT test.attribute('IN ROLE pg_monitor');
 SELECT test.attribute('IN ROLE pg_read_all_data');
 SELECT test.attribute('CREATEDB');
 SELECT test.attribute('INHERIT CONNECTION LIMIT 0');
--- Rights that a role has through another role count as well.
+-- Rights through another role count as well.
 CREATE ROLE regress_between IN ROLE pg_monitor;
 SELECT test.attribute('IN ROLE regress_between');
 SELECT test.attribute('NOINHERIT IN ROLE regress_between');
@@ -97,7 +97,7 @@ GRANT regress_shop TO regress_team;
 SELECT test.register('regress_team'), awty.unregister('team');
 ALTER DATABASE :"database" OWNER TO postgres;
 
--- awty examines the function again for each check, because the function's owner and the role may change.
+-- awty examines the function again for each check, because its owner and the role may change.
 SELECT awty.register('mighty', 'test.trusted'), awty.register('mighty_set', 'test.trusted_set'), awty.register('team', 'shop.unpaid', run_as => 'regress_team');
 SELECT awty.schedule('orders', '1', 'mighty', after => '1 hour') > 0, awty.schedule('orders', '1', 'team', after => '1 hour') > 0;
 ALTER FUNCTION test.trusted(awty.future_job) OWNER TO regress_shop;
@@ -108,7 +108,7 @@ SELECT awty.unregister('mighty'), awty.unregister('mighty_set'), awty.unregister
 ALTER ROLE regress_team NOCREATEROLE;
 REVOKE regress_shop FROM regress_team;
 
--- The trap: a superuser writes to a table of mallory. The table's trigger tries to let mallory's function run as superuser.
+-- A superuser writes to a table of mallory, whose trigger tries to run mallory's function as superuser.
 CREATE SCHEMA mallory AUTHORIZATION regress_mallory;
 SET ROLE regress_mallory;
 CREATE FUNCTION mallory.takeover(awty.future_job) RETURNS timestamptz LANGUAGE plpgsql

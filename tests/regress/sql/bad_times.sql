@@ -1,4 +1,5 @@
--- Tests the arguments at and after: both or neither, and times that are infinite, out of range, too far ahead or negative.
+-- Tests the arguments at and after: both, neither, and times that are infinite, out of range, too far ahead or
+-- negative.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -14,7 +15,7 @@ SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid')$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL, after => NULL)$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => now(), after => '1 hour')$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => 'infinity', after => '1 hour')$$);
--- A NULL that a trigger has computed is refused, because the check would be lost silently.
+-- A NULL that a trigger has computed is refused, because the check would otherwise be lost silently.
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL::timestamptz + '1 hour')$$);
 
 SELECT t, test.at(t) FROM unnest('{infinity, -infinity, 294276-12-31 23:59:59+00, 262143-01-01 00:00:00+00}'::text[]) AS t;
@@ -33,12 +34,12 @@ SELECT awty.alter('unpaid', max_horizon => '1 s');
 SELECT regexp_replace(test.after('2 s'), 'time [-0-9]+ [:0-9]+\+00:00', 'time T');
 SELECT test.after('0'), test.at('now'), test.at('2001-01-01');
 
--- A time in the past is accepted, however long ago it is.
+-- Any time in the past is accepted.
 SELECT t, test.at(t) FROM unnest('{4714-11-24 00:00:00 BC, 0001-01-01 BC, epoch, 2026-03-29 02:30 Europe/Berlin}'::text[]) AS t;
 SELECT count(*) FROM awty.future_job;
 SELECT count(*) FROM awty.future_job WHERE next_check_at <= now() OR next_check_at > now() + interval '2 min';
 
--- PostgreSQL itself refuses a text that is not a time.
+-- PostgreSQL itself refuses a text that is no time.
 SELECT t, test.sqlstate(format('SELECT awty.schedule(%L, %L, %L, at => %L)', 'orders', '1', 'unpaid', t))
 FROM unnest('{294277-01-01, 2026-02-30, tomorrowish, 4714-01-01 BC}'::text[]) AS t;
 

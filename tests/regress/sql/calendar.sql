@@ -1,4 +1,4 @@
--- Tests create_calendar(), drop_calendar(), due() and open_time(), with the rights to calendars and all refusals.
+-- Tests create_calendar(), drop_calendar(), due() and open_time(), with their rights and refusals.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'Europe/Berlin';
@@ -9,7 +9,7 @@ SELECT awty.create_calendar('office', zone => 'europe/berlin', closed => '{2026-
     hours => '{mon-thu 13:30-17:30, mon-thu 9:00-12:30, FRI 09:00-14:00, tue 10:00-11:00}');
 SELECT calendar, zone, hours, closed, role, changed_by, changed_at BETWEEN now() - interval '1 minute' AND clock_timestamp() FROM awty.calendar;
 
--- The same definition in other words changes nothing, but a different definition needs replace.
+-- The same definition in other words changes nothing, but another definition needs replace.
 SELECT xmin AS written FROM awty.calendar
 \gset
 SELECT awty.create_calendar('office', '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}', 'Europe/Berlin', '{2026-12-24, 2026-12-25}');
@@ -18,7 +18,8 @@ SELECT test.raises($$SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00
 SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'Europe/Berlin', replace => true);
 SELECT hours, closed FROM awty.calendar;
 
--- Hours end at the closing that completes them, and days are open days. Lunch breaks, weekends and closed days do not count.
+-- Hours end at the closing that completes them. Days are open days. Lunch breaks, weekends and closed days do not
+-- count.
 SELECT awty.due('2026-11-23 09:00', '8 hours', 'office'), awty.due('2026-11-23 09:00', '08:00:00.000001', 'office');
 SELECT awty.due('2026-11-27 16:00', '2 days', 'office'), awty.due('2026-11-28 10:00', '1 day', 'office'), awty.due('2026-11-27 16:00', '1 week', 'office');
 SELECT awty.open_time('2026-11-27 16:00', '2026-11-30 10:30', 'office'), awty.open_time('2026-11-30', '2026-11-27', 'office'),
@@ -31,7 +32,7 @@ FROM unnest('{1 day 1 hour, 1 month, 0, -1 hour, -1 day, 2000 days 00:00, 3000 d
 SELECT test.raises($$SELECT awty.open_time('-infinity', now(), 'office')$$), test.raises($$SELECT awty.open_time(now(), 'infinity', 'office')$$);
 SELECT test.raises($$SELECT awty.due(now(), '1 day', 'ofice')$$), test.raises($$SELECT awty.open_time(now(), now(), 'none')$$);
 
--- A change counts at once. If the change is rolled back, it never happened.
+-- A change counts at once, unless it is rolled back.
 BEGIN;
 SELECT awty.create_calendar('office', '{mon-sun 00:00-24:00}', 'UTC', replace => true);
 SELECT awty.due('2026-11-28 10:00', '1 hour', 'office');
@@ -53,13 +54,12 @@ SELECT test.raises($$SELECT awty.create_calendar(NULL, '{mon 09:00-17:00}', 'UTC
     test.raises($$SELECT awty.create_calendar('bad', '{mon 09:00-17:00}', 'UTC', replace => NULL)$$);
 SELECT count(*) FROM awty.calendar;
 
--- Other roles cannot see the calendar, but cannot use its name either.
+-- Other roles can neither see the calendar nor use its name.
 SET ROLE regress_eve;
 SELECT count(*) FROM awty.calendar;
 SELECT test.raises($$SELECT awty.due(now(), '1 day', 'office')$$), test.raises($$SELECT awty.drop_calendar('office')$$);
 SELECT replace, test.raises(format($$SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'Europe/Berlin', replace => %L)$$, replace)) FROM unnest('{false, true}'::boolean[]) AS replace;
 
--- Members of the calendar's role can use, replace and drop the calendar.
 RESET ROLE;
 GRANT regress_shop TO regress_app;
 SET ROLE regress_app;
@@ -71,7 +71,7 @@ REVOKE regress_shop FROM regress_app;
 SET ROLE regress_app;
 SELECT test.raises($$SELECT awty.due(now(), '1 day', 'office')$$);
 
--- Every role can use a calendar of the owner of the database, who can also replace and drop every calendar.
+-- Every role can use a calendar of the database's owner, who can replace and drop every calendar.
 RESET ROLE;
 SELECT awty.create_calendar('ours', '{mon-sun 00:00-24:00}', 'UTC');
 SET ROLE regress_eve;
@@ -83,7 +83,7 @@ RESET ROLE;
 SELECT awty.create_calendar('office', '{mon 08:00-17:00}', 'Europe/Berlin', replace => true);
 SELECT calendar, role, hours FROM awty.calendar WHERE calendar = 'office';
 
--- While PostgreSQL does not know the zone, all time counts as open.
+-- If PostgreSQL does not know the zone, all time counts as open.
 UPDATE awty.calendar SET zone = 'Mars/Base', closed = '{2026-11-28}' WHERE calendar = 'office';
 SET ROLE regress_shop;
 SELECT awty.due('2026-11-28 10:00', '1 hour', 'office'), awty.due('2026-11-28 10:00', '1 day', 'office');

@@ -1,4 +1,4 @@
--- Tests awty.cancel(): by entity, by entity and job, repeatedly, and for checks of other roles.
+-- Tests awty.cancel() by entity, by entity and job, repeatedly, and for checks of other roles.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -39,7 +39,8 @@ SELECT count(*) FROM awty.future_job WHERE entity_key = '3';
 ROLLBACK;
 SELECT count(*) FROM awty.future_job WHERE entity_key = '3';
 
--- A role that may schedule a job may cancel the job's checks. For another role, the checks do not exist or the call is refused.
+-- A role that may schedule a job may cancel its checks. For other roles, the checks do not exist or the call is
+-- refused.
 SET ROLE regress_eve;
 SELECT awty.cancel('orders', '3');
 SELECT test.raises($$SELECT awty.cancel('orders', '3', 'unpaid')$$);
@@ -51,7 +52,7 @@ SELECT awty.cancel('orders', '3');
 SET ROLE regress_shop;
 SELECT entity_key, job FROM awty.future_job ORDER BY 1, 2;
 
--- The plan uses an index, however many checks are pending.
+-- The plan uses an index, even for many pending checks.
 RESET ROLE;
 SELECT count(awty.schedule('many', n::text, 'unpaid', after => '1 day')) FROM generate_series(1, 2000) AS n;
 BEGIN;

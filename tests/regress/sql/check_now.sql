@@ -8,7 +8,8 @@ SELECT awty.schedule('orders', 1, 'unpaid', after => '1 hour', args => '{"level"
 \gset
 SELECT first_check_at AS first FROM awty.future_job WHERE id = :id
 \gset
--- The transaction keeps a worker from running the check in between. Only the time of the check changes, to now and not to a slot.
+-- The transaction keeps a worker from running the check in between. Only the time of the check changes, to now and not
+-- to a slot.
 BEGIN;
 SELECT awty.check_now('orders', 1) = :id;
 SELECT id = :id AS same, args, first_check_at = :'first' AS first, next_check_at BETWEEN now() AND clock_timestamp() AS now, check_count, attempt, held FROM awty.future_job WHERE id = :id;
@@ -16,7 +17,7 @@ SELECT awty.check_now('orders', '1', 'unpaid') = :id;
 ROLLBACK;
 SELECT next_check_at = :'first' FROM awty.future_job WHERE id = :id;
 
--- The call is refused without a check, with several checks, for a held check, for another role's check, and without an entity.
+-- The call is refused without a check or an entity, and for several checks, a held check, or another role's check.
 SELECT test.raises(call) FROM unnest(ARRAY[$$SELECT awty.check_now('orders', 2)$$, $$SELECT awty.check_now('orders', 1, 'unshipped')$$,
     $$SELECT awty.check_now('orders', 1, 'unpiad')$$, $$SELECT awty.check_now('orders', NULL::text)$$, $$SELECT awty.check_now('', 1)$$]) AS call;
 SELECT awty.schedule('orders', 1, 'unshipped', after => '1 hour') > 0;

@@ -1,8 +1,8 @@
--- Tests that every object has a COMMENT, so that \d+, \df+ and schema browsers can show it.
+-- Tests that every object has a COMMENT, which \d+, \df+ and schema browsers show.
 \pset format unaligned
 \pset tuples_only on
 
--- Lists the objects without a COMMENT, and there are none. From PostgreSQL 17 on, row types are members of the extension too.
+-- Lists the objects without a COMMENT: none. From PostgreSQL 17 on, row types are members of the extension too.
 SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
     AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'awty')
@@ -14,7 +14,7 @@ WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND (c.relki
 SELECT name FROM pg_settings WHERE name LIKE 'awty.%' AND (coalesce(short_desc, '') = '' OR coalesce(extra_desc, '') = '');
 SELECT 'extension' FROM pg_extension WHERE extname = 'awty' AND obj_description(oid, 'pg_extension') IS NULL;
 
--- A COMMENT starts with a capital letter, has no full stop at the end, and is one line.
+-- A COMMENT is one line, starts with a capital letter, and has no full stop at the end.
 SELECT description FROM pg_description AS d JOIN pg_depend AS e ON (e.classid, e.objid) = (d.classoid, d.objoid)
 WHERE e.refclassid = 'pg_extension'::regclass AND e.deptype = 'e'
     AND e.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'awty')
@@ -27,6 +27,6 @@ SELECT obj_description('awty.schedule(text, text, text, timestamptz, interval, j
 SELECT col_description('awty.future_job_history'::regclass, attnum) FROM pg_attribute
 WHERE attrelid = 'awty.future_job_history'::regclass AND attname = 'outcome';
 
--- Lists the reading functions without jit = off, and there are none. JIT is off because the plans are long and read few rows.
+-- Lists the reading functions without jit = off: none. JIT is off, because their plans are long and read few rows.
 SELECT p.oid::regprocedure FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
 WHERE p.pronamespace = 'awty'::regnamespace AND l.lanname = 'sql' AND 'jit=off' <> ALL (coalesce(p.proconfig, '{}'));

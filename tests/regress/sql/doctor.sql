@@ -1,4 +1,4 @@
--- awty.doctor() finds each problem that this test creates, and nothing if there is no problem.
+-- Tests that awty.doctor() finds each problem that this test creates, and nothing else.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -6,14 +6,14 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 -- Removes rows of earlier tests.
 DELETE FROM awty.future_job_history;
--- awty is off and no job is registered: no findings.
+-- awty is off and no job is registered, so there are no findings.
 SELECT * FROM awty.doctor();
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid'), awty.register('unshipped', 'shop.unshipped'), awty.register('moves', 'shop.unpaid');
 SELECT count(awty.schedule('orders', n::text, 'unpaid', after => '1 hour')) FROM generate_series(1, 3) AS n;
 -- Nothing runs in this database.
 SELECT level, finding, detail, fix FROM awty.doctor();
--- Checks that are late by more than ten slots, held while due, or whose job is paused while they are due.
+-- Checks are more than ten slots late, held while due, or due while their job is paused.
 RESET ROLE;
 UPDATE awty.future_job SET first_check_at = now() - interval '3 hours', next_check_at = now() - interval '3 hours' WHERE entity_key IN ('1', '2');
 UPDATE awty.future_job SET held = true WHERE entity_key = '2';
@@ -22,7 +22,7 @@ SET ROLE regress_shop;
 SELECT awty.pause('unpaid', 'mail server moves');
 SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME'), fix FROM awty.doctor() WHERE finding LIKE '%paused%';
 SELECT awty.resume('unpaid'), awty.cancel('orders', '1'), awty.cancel('orders', '2'), awty.cancel('orders', '3');
--- The same error again and again; runs that take nearly all of their timeout; a history full of "replaced"; a day without a partition.
+-- One error repeats. Runs take nearly all of their timeout. The history is full of "replaced". A day has no partition.
 RESET ROLE;
 CREATE FUNCTION test.ends(job text, outcome text, sqlstate text, run_time interval, finished timestamptz) RETURNS void LANGUAGE sql AS $$
     INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at,
@@ -34,17 +34,15 @@ SELECT test.ends('unpaid', 'done', NULL, '29 s', now() + interval '1 s');
 SELECT test.ends('moves', 'replaced', NULL, '0', now() + n * interval '1 min') FROM generate_series(1, 9) AS n;
 SET ROLE regress_shop;
 SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME', 'g') AS detail, fix FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
--- The error is over once it has not come back for three times its usual distance.
+-- The error ends if it does not come back within three times its usual distance.
 RESET ROLE;
 UPDATE awty.future_job_history SET finished_at = finished_at - interval '6 minutes' WHERE job = 'unshipped';
 SET ROLE regress_shop;
 SELECT finding FROM awty.doctor() WHERE finding LIKE '%again and again';
--- Another role sees none of these findings.
 SET ROLE regress_eve;
 SELECT level, finding FROM awty.doctor() WHERE finding !~ 'nothing runs|partition';
 RESET ROLE;
 DELETE FROM awty.future_job_history;
--- A dropped role and a dropped function.
 SET ROLE regress_shop;
 ALTER FUNCTION shop.unshipped(awty.future_job) RENAME TO moved;
 RESET ROLE;
@@ -56,7 +54,7 @@ SELECT finding FROM awty.doctor() WHERE finding <> 'nothing runs in this databas
 SELECT awty.unregister('unpaid'), awty.unregister('unshipped'), awty.unregister('moves');
 DELETE FROM awty.future_job_history;
 SET client_min_messages = warning;
--- A calendar in use with three closed days, the last of which is over 30 days old: the holidays of the next year are missing.
+-- The last of a calendar's three closed days is over 30 days old, so next year's holidays are missing.
 SET ROLE regress_shop;
 SELECT awty.create_calendar('old', '{mon-fri 09:00-17:00}', 'Europe/Berlin', '{2020-01-01, 2020-05-01, 2020-12-25}'), awty.register('moves', 'shop.unpaid');
 SELECT finding FROM awty.doctor() WHERE finding LIKE 'calendar%';
@@ -66,7 +64,7 @@ SELECT awty.create_calendar('old', hours, zone, closed || (current_date - 29), r
 SELECT awty.create_calendar('two', hours, zone, '{2020-01-01, 2020-05-01}') FROM awty.calendar;
 SELECT awty.repeat('moves', every => '1 hour', zone => 'Europe/Berlin', calendar => 'two', entity_key => 'two') > now();
 SELECT finding FROM awty.doctor() WHERE finding LIKE '%calendar%';
--- While PostgreSQL does not know the zone of a calendar, all time of the calendar is open.
+-- If PostgreSQL does not know a calendar's zone, all time of the calendar is open.
 RESET ROLE;
 UPDATE awty.calendar SET zone = 'Nowhere/Lost' WHERE calendar = 'two';
 SET ROLE regress_shop;

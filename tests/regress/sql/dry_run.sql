@@ -1,4 +1,4 @@
--- Tests awty.dry_run(), which shows what would become of a check and leaves no trace.
+-- Tests awty.dry_run(), which shows what would become of a check, and changes nothing.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -22,7 +22,7 @@ BEGIN
     RETURN NULL;
 END $$;
 SELECT awty.register('try', 'shop.try', timeout => '100 ms', max_attempts => 2);
--- In a session of another role that has set the role, the function cannot get back the rights of the session.
+-- The session belongs to another role and has used SET ROLE. The function cannot get back the rights of the session.
 CREATE FUNCTION shop.escape(j awty.future_job) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF j.args ->> 0 IS NOT NULL THEN EXECUTE j.args ->> 0; END IF;
@@ -54,19 +54,19 @@ SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
--- awty.dry_run() accepts an entity without a check, with args, and leaves no row.
+-- awty.dry_run() accepts an entity without a check, with args.
 SELECT what, t.id IS NULL AS none, t.job, t.entity_name, t.entity_key, t.slot > now() AND t.slot <= now() + interval '61 s' AS next_slot,
     t.outcome, t.next_check_at - t.slot AS again, t.sqlstate, t.message
 FROM unnest('{done,again,past,far,raise,deferred,slow,cancel,row}'::text[]) AS what CROSS JOIN LATERAL awty.dry_run('orders', 1, 'try', jsonb_build_object('do', what)) AS t;
 SELECT (SELECT count(*) FROM shop.tried), (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history WHERE job = 'try');
 
--- A pending check runs with its own args, whether it is due, held or neither.
+-- A pending check runs with its own args, even if it is held or not due.
 SELECT awty.schedule('orders', what, 'try', after => '1 day', args => jsonb_build_object('do', what)) > 0 FROM unnest('{done,again,raise,cancel,replace}'::text[]) AS what;
 SELECT awty.hold('orders', 'again');
 CREATE TEMP TABLE was AS SELECT f.id, f.ctid::text AS place, f.xmin::text AS made, f.xmax::text AS locked FROM awty.future_job AS f;
 SELECT t.entity_key, t.id = f.id AS same, t.slot = f.next_check_at AS slot, t.outcome, t.next_check_at > now() AS again, t.sqlstate, t.message
 FROM awty.future_job AS f CROSS JOIN LATERAL awty.dry_run(f.entity_name, f.entity_key, f.job, '{"do": "past"}') AS t ORDER BY 1;
--- The call neither changes nor locks the check, so a worker may run the check meanwhile.
+-- The call neither changes nor locks the check, so a worker may run it meanwhile.
 BEGIN;
 SELECT outcome FROM awty.dry_run('orders', 'done', 'try');
 SELECT count(*) FROM awty.future_job AS f JOIN was AS w ON w.id = f.id AND w.place = f.ctid::text AND w.made = f.xmin::text AND w.locked = f.xmax::text;
@@ -78,12 +78,12 @@ RESET ROLE;
 SELECT awty.alter('try', max_attempts => 1);
 SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'raise', 'try');
 SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'none', 'try', '{"do": "slow"}');
--- A cancellation by another session is not a failure of the job, and ends the statement.
+-- A cancellation by another session ends the statement, and is no failure of the job.
 SET statement_timeout = '50 ms';
 SELECT awty.dry_run('orders', 'none', 'try', '{"do": "slow"}');
 RESET statement_timeout;
 
--- The client's transaction continues. Its own work, settings, cursors and deferred constraints are unchanged.
+-- The client's transaction continues, with its own work, settings, cursors and deferred constraints.
 BEGIN;
 INSERT INTO shop.tried VALUES (7, 'mine');
 DECLARE c CURSOR WITH HOLD FOR SELECT generate_series(1, 3);

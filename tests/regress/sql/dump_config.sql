@@ -1,11 +1,11 @@
--- Tests which tables and sequences a dump contains: those with data of users. The other tables describe only this server.
+-- Tests that a dump contains the tables and sequences with data of users. The other tables describe only this server.
 \pset format unaligned
 \pset tuples_only on
 SELECT 'carried', config::regclass, filter = '' AS whole
 FROM pg_extension, unnest(extconfig, extcondition) AS c (config, filter) WHERE extname = 'awty' ORDER BY config::regclass::text;
 
--- Lists the tables that no dump contains: the runs in progress, the counts of runs, and the identity of this installation. Another row in
--- this list means lost data.
+-- Lists the tables that no dump contains: the runs in progress, the counts of runs, and the identity of this
+-- installation. Any other table here means lost data.
 SELECT 'left behind', c.oid::regclass
 FROM pg_class AS c JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
 JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass

@@ -1,11 +1,11 @@
--- Tests that a hint with a statement can be pasted. After a role with the right has executed it, the refused call succeeds.
+-- Tests hints with a statement. After a role with the right has executed it, the refused call succeeds.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE "regress ""odd""" LOGIN;
 CREATE SCHEMA "Odd ""schema""";
 GRANT USAGE ON SCHEMA awty TO "regress ""odd""";
 GRANT USAGE, CREATE ON SCHEMA "Odd ""schema""" TO PUBLIC;
--- Makes the call as the role, executes the hint as the healer (completed by the ending), and makes the call again.
+-- Makes the call as the role, executes the hint and the ending as the healer, and repeats the call.
 CREATE FUNCTION test.heals(role name, call text, healer name DEFAULT 'postgres', ending text DEFAULT '') RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     answer text;

@@ -1,4 +1,4 @@
--- Tests awty.hold() and awty.release(): a check is held, with a note.
+-- Tests awty.hold() with a note, and awty.release().
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -46,10 +46,10 @@ SET ROLE regress_shop;
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
 SELECT awty.hold('orders', 1, note => 'x'), awty.release('orders', 1);
--- Users cannot read the table of holds itself.
+-- Users cannot read the table of holds.
 SELECT test.sqlstate($$TABLE awty_internal.hold$$);
 
--- A check that falls due while it is held follows the job's on_missed. The UPDATE makes it look as if a day had passed.
+-- A check that falls due while it is held follows the job's on_missed. The UPDATE simulates that a day has passed.
 SET ROLE regress_shop;
 SELECT awty.register('skipper', 'shop.unpaid', on_missed => 'skip'), awty.register('mover', 'shop.unpaid', on_missed => 'next_slot');
 SELECT awty.pause('unpaid'), awty.pause('skipper'), awty.pause('mover');
@@ -62,7 +62,7 @@ SELECT awty.release('missed', job) FROM unnest('{unpaid, skipper, mover}'::text[
 SELECT job, held, next_check_at BETWEEN now() AND now() + interval '1 min 1 s' AS next_slot FROM awty.future_job WHERE entity_name = 'missed' ORDER BY job;
 SELECT job, outcome, attempts FROM awty.future_job_history WHERE entity_name = 'missed' ORDER BY job;
 
--- The hold of a check is deleted when the check is cancelled or replaced.
+-- Cancelling or replacing a check deletes its hold.
 SELECT awty.schedule('gone', 1, 'unshipped', after => '1 hour') > 0, awty.hold('gone', 1);
 SELECT awty.schedule('gone', 1, 'unshipped', after => '1 hour') > 0;
 SELECT held FROM awty.future_job WHERE entity_name = 'gone';

@@ -1,4 +1,4 @@
--- Tests the installation in a hostile database and by roles without the right, and DROP EXTENSION.
+-- Tests DROP EXTENSION, and the installation in a hostile database and by roles without the right.
 \pset format unaligned
 \pset tuples_only on
 SELECT current_database() AS database
@@ -8,7 +8,7 @@ CREATE DATABASE awty_regress_hostile;
 \pset format unaligned
 \pset tuples_only on
 
--- A schema named awty already exists, so the installation fails and changes nothing.
+-- The installation fails because of a schema named awty, and changes nothing.
 CREATE SCHEMA awty AUTHORIZATION regress_mallory;
 CREATE TABLE awty.job (name text);
 \set VERBOSITY sqlstate
@@ -24,7 +24,7 @@ SET ROLE regress_mallory;
 CREATE EXTENSION awty;
 \set VERBOSITY default
 
--- The schema has functions, operators, types and tables with the names of PostgreSQL's own. The script must not use them.
+-- The schema has functions, operators, types and tables with PostgreSQL's own names. The script must not use them.
 CREATE SCHEMA traps;
 GRANT ALL ON SCHEMA traps TO PUBLIC;
 CREATE FUNCTION traps.trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped as %', current_user; END $$;
@@ -61,7 +61,7 @@ SET ROLE regress_eve;
 SELECT job FROM awty.job;
 SELECT entity_name FROM awty.future_job;
 SELECT entity_name FROM awty.future_job_history;
--- Temporary objects have such names too. PostgreSQL finds them before all schemas that are not in the path.
+-- PostgreSQL finds temporary objects with such names before all schemas that are not in the path.
 CREATE TEMPORARY TABLE job (name text);
 CREATE TEMPORARY TABLE future_job (id bigint);
 CREATE TEMPORARY TABLE pg_authid (oid oid);
@@ -69,7 +69,7 @@ SELECT awty.schedule('orders', '2', 'job', after => '1 hour') OPERATOR(pg_catalo
 RESET ROLE;
 RESET search_path;
 
--- DROP EXTENSION is refused while functions take awty's type. CASCADE drops these functions as well.
+-- DROP EXTENSION is refused while functions take awty's type. CASCADE drops these functions.
 \set VERBOSITY sqlstate
 DROP EXTENSION awty;
 \set VERBOSITY default
@@ -83,7 +83,7 @@ UNION ALL SELECT 'left', proname FROM pg_proc WHERE probin LIKE '%awty%'
 UNION ALL SELECT 'left', relname FROM pg_class WHERE relname ~ 'future_job' AND relpersistence <> 't'
 UNION ALL SELECT 'left', typname FROM pg_type AS t JOIN pg_class AS c ON c.oid = t.typrelid WHERE typname ~ 'future_job' AND relpersistence <> 't'
 UNION ALL SELECT 'left', proname FROM pg_proc WHERE proname = 'nothing';
--- This session has prepared awty's statements. After the next CREATE EXTENSION, the tables are empty and have a new identity.
+-- This session has prepared awty's statements. The next CREATE EXTENSION makes empty tables with a new identity.
 CREATE EXTENSION awty;
 SELECT count(*) FROM awty.job;
 CREATE FUNCTION public.nothing(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
@@ -94,7 +94,7 @@ SELECT last_value AS identity FROM awty_internal.identity
 DROP FUNCTION public.nothing CASCADE;
 DROP EXTENSION awty;
 
--- ALTER DEFAULT PRIVILEGES gives other roles no rights on awty's objects, and awty keeps the rights that it needs.
+-- ALTER DEFAULT PRIVILEGES gives other roles no rights on awty's objects, and takes no right from awty.
 CREATE ROLE "regress Greedy" LOGIN;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO "regress Greedy", PUBLIC;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO "regress Greedy", PUBLIC;

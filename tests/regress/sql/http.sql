@@ -5,7 +5,8 @@ SET client_min_messages = warning;
 CREATE EXTENSION awty_http;
 GRANT USAGE ON SCHEMA awty_http TO regress_shop;
 
--- Lists the public functions and columns. Every function has its own search_path, or is one statement with qualified names.
+-- Lists the public functions and columns. Every function has its own search_path, or is one statement with qualified
+-- names.
 SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') → ' || pg_get_function_result(p.oid)
 FROM pg_proc AS p WHERE p.pronamespace = 'awty_http'::regnamespace ORDER BY 1;
 SELECT p.oid::regprocedure FROM pg_proc AS p
@@ -38,7 +39,7 @@ SELECT uri, state FROM awty_http_internal.schedule_status;
 SELECT key, state, uri FROM awty_http_internal.send_status;
 SELECT awty_http_internal.cancel_send('order-1');
 SET client_min_messages = notice;
--- The key of a call that was cancelled is not used again, whoever has cancelled the call.
+-- No new call can use the key of a cancelled call.
 SELECT awty_http.send('https://api.example.com/order', '{"n": 1}', 'order-1', after => '1 day') > 0;
 SELECT awty_http.send('https://api.example.com/order', '{"n": 2}', 'order-2', after => '1 day') > 0;
 SELECT awty.cancel(entity_name, entity_key, job) FROM awty.future_job WHERE entity_key LIKE '%order-2';

@@ -4,7 +4,7 @@
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- Keys can be numbers, uuids, dates and so on. Literals, parameters without a type and other string types are text.
+-- Keys can be numbers, uuids, dates and so on. Literals, untyped parameters and other string types are text.
 SELECT awty.schedule('orders', 42, 'unpaid', after => '1 day') > 0, awty.schedule('orders', 42::smallint, 'unpaid', after => '1 day', on_conflict => 'keep') > 0;
 SELECT awty.schedule('orders', key, 'unpaid', after => '1 day') > 0 FROM (VALUES (-9223372036854775807::bigint)) AS v (key);
 SELECT awty.schedule('orders', 'c0ffee00-0000-4000-8000-000000000001'::uuid, 'unpaid', after => '1 day') > 0;
@@ -20,7 +20,6 @@ SELECT entity_key FROM awty.future_job ORDER BY entity_key;
 SELECT DISTINCT event FROM awty.explain('orders', 42) ORDER BY 1;
 SELECT awty.cancel('orders', 42), awty.cancel('orders', '7', 'unpaid'), awty.cancel('orders', 1.5), awty.cancel('orders', 1.50);
 
--- Other settings of the session give the same keys.
 SELECT awty.schedule('styles', at, 'unpaid', after => '1 day') > 0 FROM (VALUES ('2026-11-22 12:00+00'::timestamptz)) AS v (at);
 SELECT awty.schedule('styles', interval '1 day 2 hours', 'unpaid', after => '1 day') > 0, awty.schedule('styles', 0.1::float8 + 0.2::float8, 'unpaid', after => '1 day') > 0;
 SELECT awty.schedule('styles', '\x0102'::bytea, 'unpaid', after => '1 day') > 0, awty.schedule('styles', 'shop.unpaid'::regproc, 'unpaid', after => '1 day') > 0;
@@ -57,7 +56,7 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.schedule('orders', ROW(1, 2), 'unpaid', after => '1 day')$$, $$SELECT awty.cancel('orders', c) FROM awty.future_job AS c LIMIT 1$$,
     $$SELECT awty.schedule('orders', NULL::integer, 'unpaid', after => '1 day')$$, $$SELECT awty.schedule('orders', to_jsonb(repeat('x', 1100)), 'unpaid', after => '1 day')$$,
     $$SELECT awty.key(1, NULL)$$, $$SELECT awty.key(NULL)$$, $$SELECT awty.key(VARIADIC NULL::text[])$$, $$SELECT awty.key(VARIADIC '{}'::int[])$$, $$SELECT awty.key(ROW(1, 2))$$, $$SELECT awty.key(1, ARRAY[1])$$]) AS call;
--- An array is refused as a key, because it would be many keys (see awty.schedule_many()).
+-- A key cannot be an array, because an array is many keys (see awty.schedule_many()).
 SELECT test.sqlstate($$SELECT awty.schedule('orders', ARRAY[1, 2], 'unpaid', after => '1 day')$$), test.sqlstate($$SELECT awty.key()$$);
 
 SELECT awty.unregister('unpaid') > 0;

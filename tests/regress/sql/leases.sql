@@ -1,11 +1,11 @@
--- Tests the calls of external workers: their arguments, results and errors.
+-- Tests the calls of external workers, with their arguments, results and errors.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SET client_min_messages = warning;
 SELECT awty.register('mail', heartbeat => '15 s', timeout => '1 h');
 SELECT function_schema IS NULL, function_name IS NULL, heartbeat, delivery, keep_attempts FROM awty.job WHERE job = 'mail';
--- A second registration of the same job changes nothing, and another definition is refused.
+-- The same registration again changes nothing, but another definition is refused.
 SELECT awty.register('mail', heartbeat => '15 s', timeout => '1 h');
 SELECT test.raises($$SELECT awty.register('mail')$$);
 SELECT awty.alter('mail', keep_attempts => 'problems', delivery => 'at_most_once', reset => '{heartbeat}');
@@ -63,14 +63,14 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.fail_many('{1}', NULL)$$,
     $$SELECT awty.fail_many('{1}', '{a}', final => '{}')$$,
     $$SELECT awty.heartbeat('{{1}}')$$]) AS call;
--- awty does not record the bad element of an array, but records the other elements.
+-- awty skips the bad element of an array, and records the others.
 SELECT awty.fail_many('{1,NULL,3}', '{a,b,NULL}');
 
 BEGIN READ ONLY;
 SELECT test.raises($$SELECT awty.complete(1)$$);
 ROLLBACK;
 
--- A role without rights claims and sees nothing. The right to schedule does not include the right to claim.
+-- A role without rights claims and sees nothing. The right to schedule gives no right to claim.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.claim('{mail}', 'eve')$$);
 SELECT test.raises($$SELECT awty.next_claim_in('{mail}')$$);
@@ -87,7 +87,7 @@ SELECT count(*) FROM awty.lease;
 SELECT count(*) FROM awty.attempt;
 SELECT test.sqlstate($$TABLE awty_internal.lease$$), test.sqlstate($$DELETE FROM awty.lease$$);
 SET ROLE regress_shop;
--- The first schedule() of a session for a target says that the target takes no calls.
+-- A session's first schedule() for a target warns that the target takes no calls.
 SELECT awty.alter_target('mail', 'blocked', blocked_until => 'infinity', note => 'repairs');
 SELECT count(awty.schedule('blocked', n, 'mail', after => '1 day')) FROM generate_series(1, 2) AS n;
 SELECT awty.schedule_many('blocked', '{3,4}', 'mail', after => '1 day');

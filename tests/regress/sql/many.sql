@@ -1,4 +1,4 @@
--- Tests awty.schedule_many() and awty.cancel_many(): one call schedules or cancels the checks of many entities, all or none.
+-- Tests awty.schedule_many() and awty.cancel_many(), which schedule or cancel the checks of many entities, all or none.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -14,10 +14,10 @@ SELECT count(*), bool_and(next_check_at = placed_at + interval '3 hours'), bool_
     count(DISTINCT scheduled_at), min(scheduled_by::text), bool_or(held) FROM (SELECT f.*, p.id AS placed, p.placed_at FROM awty.future_job AS f JOIN shop.placed AS p ON f.entity_key = p.id::text) AS f(check_id, job, entity_name, entity_key, args, first_check_at, next_check_at, check_count, attempt, held, scheduled_by, scheduled_at, id, placed_at);
 SELECT awty.schedule_many('lines', '{b,a,"ü ''quoted''","{}"}', 'unpaid', after => '1 hour');
 SELECT entity_key, args IS NULL, next_check_at = awty.next_slot(now() + interval '1 hour') OR next_check_at > now() + interval '59 min' FROM awty.future_job WHERE entity_name = 'lines' ORDER BY entity_key;
--- A call without keys does nothing. array_agg() makes NULL of no rows.
+-- A call without keys does nothing. array_agg() returns NULL for no rows.
 SELECT awty.schedule_many('none', '{}', 'unpaid', after => '1 hour'), awty.schedule_many('none', NULL, 'unpaid', at => NULL), awty.cancel_many('none', '{}'), awty.cancel_many('none', NULL);
 
--- on_conflict applies to each key, and checks that are kept do not count.
+-- on_conflict applies to each key. Kept checks are not counted.
 SELECT awty.schedule_many('mixed', '{1,2,3}', 'unpaid', at => '{2099-01-01,2099-01-02,2099-01-03}');
 SELECT on_conflict, awty.schedule_many('mixed', '{4,3,2,1}', 'unpaid', at => '{2099-01-02,2099-01-02,2099-01-02,2099-01-02}', on_conflict => on_conflict),
     awty.cancel_many('mixed', '{4}') FROM unnest('{keep,earliest,latest,replace}'::text[]) AS on_conflict;
@@ -48,7 +48,7 @@ SELECT count(*) = :before FROM awty.future_job;
 -- Only these two functions take arrays of keys.
 SELECT test.sqlstate($$SELECT awty.schedule('orders', ARRAY['1'], 'unpaid', after => '1 h')$$), test.sqlstate($$SELECT awty.schedule_many('orders', 1, 'unpaid', after => '1 h')$$);
 
--- The calls cancel the checks of one job, and of all jobs that the caller may schedule.
+-- The call cancels the checks of one job, or of all jobs that the caller may schedule.
 SELECT awty.schedule_many('orders', '{1,2,3}', 'unshipped', after => '1 day');
 SELECT awty.cancel_many('orders', '{3,2,99}', 'unshipped'), awty.cancel_many('orders', '{3,2}', 'unshipped');
 SELECT awty.cancel_many('orders', '{1,2}');
@@ -68,7 +68,7 @@ SELECT awty.cancel_many('orders', '{5,6,7,8}');
 SET ROLE regress_shop;
 SELECT entity_key, job FROM awty.future_job WHERE entity_key IN ('5', '6') AND entity_name = 'orders';
 
--- Each call executes only a few statements, however many keys it has, and these statements use an index.
+-- Each call executes few statements, even for many keys, and these statements use an index.
 RESET ROLE;
 BEGIN;
 SELECT seq_scan AS before FROM pg_stat_xact_all_tables WHERE relid = 'awty.future_job'::regclass

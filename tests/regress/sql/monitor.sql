@@ -19,7 +19,7 @@ SELECT count(*) >= 0 FROM awty.explain('orders', '1');
 SELECT awty.healthy() IS NOT NULL;
 SELECT DISTINCT mode FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation';
 COMMIT;
--- A monitoring role can schedule nothing and change nothing.
+-- A monitoring role can schedule and change nothing.
 SELECT test.sqlstate($$SELECT awty.schedule('orders', '1', 'unpaid', after => '0')$$), test.sqlstate($$SELECT awty.pause('unpaid')$$);
 RESET ROLE;
 SELECT awty.unregister('unpaid');

@@ -1,4 +1,4 @@
--- Tests how a call treats a pending check of the same entity: replace, keep, earliest, latest, error.
+-- Tests on_conflict, which says what becomes of the entity's pending check: replace, keep, earliest, latest, error.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -6,7 +6,7 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.register('silent', 'shop.unpaid', keep_history => 'none');
 SELECT awty.register('ran', 'shop.unpaid', keep_history => 'ran');
--- Schedules a check of an order after some hours. Returns whether the check is new, and after how many hours a check is pending.
+-- Schedules a check of an order after some hours. Returns whether it is new, and the hours of the pending check.
 CREATE FUNCTION test.again(key text, hours integer, on_conflict text DEFAULT 'replace', job text DEFAULT 'unpaid')
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -20,16 +20,14 @@ BEGIN
             FROM awty.future_job AS f WHERE f.entity_name = 'invoices' AND f.entity_key = key AND f.job = again.job);
 END $$;
 
--- replace is the default: a new check takes the place of the pending one, whichever is earlier.
+-- By default (replace), a new check replaces the pending check, even if it is later.
 SELECT test.again('1', 3), test.again('1', 5), test.again('1', 4), test.again('1', 4);
 SELECT outcome, args, started_at, lateness, run_time, check_count, attempts, sqlstate FROM awty.future_job_history
 WHERE entity_name = 'invoices' AND entity_key = '1' ORDER BY id;
--- keep keeps the pending check and returns its id.
 SELECT test.again('2', 3, 'keep'), test.again('2', 5, 'keep'), test.again('2', 1, 'keep');
--- earliest and latest keep the earlier or the later check. At the same slot, they keep the pending check.
+-- earliest and latest keep the earlier or the later check, and at the same slot the pending check.
 SELECT test.again('3', 3, 'earliest'), test.again('3', 5, 'earliest'), test.again('3', 1, 'earliest'), test.again('3', 1, 'earliest');
 SELECT test.again('4', 3, 'latest'), test.again('4', 1, 'latest'), test.again('4', 5, 'latest'), test.again('4', 5, 'latest');
--- error refuses the call and names the pending check.
 SELECT test.again('5', 3, 'error');
 SELECT regexp_replace(test.raises($$SELECT test.again('5', 4, 'error')$$), 'check \d+\.', 'check N.');
 SELECT test.raises($$SELECT test.again('5', 4, 'error')$$) LIKE '%It is check ' || id || '.%' FROM awty.future_job WHERE entity_key = '5';
@@ -46,19 +44,19 @@ SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => NULL)$$);
 SELECT count(*) FROM awty.future_job WHERE entity_key = '6';
 
--- If two calls are in one statement or in one transaction, the last one wins.
+-- Of two calls in one statement or transaction, the last one wins.
 SELECT test.again('7', h) FROM (VALUES (1), (2)) AS v (h);
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'invoices' AND entity_key = '7';
 
 -- The unique index compares bytes, so case, blanks and dots count.
 SELECT test.again(key, 1) FROM (VALUES ('A'), ('a'), ('a '), (' a'), ('a.b'), ('"a"')) AS v (key);
 
--- With keep_history 'ran', only checks that have run are archived, and with 'none', no check is.
+-- keep_history 'ran' archives only checks that have run, and 'none' archives no check.
 SELECT test.again('8', 1, job => 'ran'), test.again('8', 2, job => 'ran'), test.again('8', 1, job => 'silent'), test.again('8', 2, job => 'silent');
 SELECT awty.cancel('invoices', '8', 'ran'), awty.cancel('invoices', '8', 'silent');
 SELECT count(*) FROM awty.future_job_history WHERE job IN ('ran', 'silent');
 
--- A role with the right to schedule may replace another role's check, because a check belongs to its job.
+-- A role that may schedule the job may replace another role's check, because a check belongs to its job.
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
 SELECT awty.schedule('invoices', '2', 'unpaid', after => '1 hour') > 0;

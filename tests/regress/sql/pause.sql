@@ -9,12 +9,12 @@ CREATE FUNCTION test.state() RETURNS TABLE (paused boolean, resumed text) LANGUA
 SELECT * FROM test.state();
 SELECT awty.pause('unpaid');
 SELECT * FROM test.state();
--- Checks of a paused job can still be scheduled and cancelled, and the job can be altered.
+-- A paused job can be altered, and its checks can be scheduled and cancelled.
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') > 0, awty.schedule('orders', '2', 'unpaid', at => now()) > 0;
 SELECT awty.cancel('orders', '1', 'unpaid');
 SELECT awty.alter('unpaid', max_checks => 3);
 SELECT * FROM test.state();
--- A second pause changes nothing. resume() changes nothing if the job is not paused, so that missed slots stay missed.
+-- A second pause changes nothing. resume() of a job that is not paused changes nothing, so missed slots stay missed.
 SELECT awty.pause('unpaid');
 SELECT * FROM test.state();
 SELECT awty.resume('unpaid');
@@ -33,7 +33,7 @@ SELECT awty.pause('unpaid');
 ROLLBACK;
 SELECT paused FROM awty.job;
 
--- Only members of the job's role may pause and resume the job.
+-- Only members of the job's role may pause and resume it.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.pause('unpaid')$$);
 SELECT test.raises($$SELECT awty.resume('unpaid')$$);

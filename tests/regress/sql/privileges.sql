@@ -1,4 +1,4 @@
--- Tests that only awty's functions write to its tables. Roles have SELECT on some tables and no other right.
+-- Tests that only awty's functions write to its tables. Roles have SELECT on some tables, and no other right.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -31,7 +31,8 @@ CREATE FUNCTION test.attempts() RETURNS TABLE (relation text, statement text, st
          unnest(ARRAY[format('UPDATE %s SET %s', relation, change), format('CREATE TABLE test.refers (%s)', refers)]) AS statement
 $_$;
 
--- The owner of a job and another role get 42501, except for SELECT and for statements that PostgreSQL refuses for other reasons.
+-- A job's owner and another role get 42501, except for SELECT and for statements that PostgreSQL refuses for other
+-- reasons.
 SET ROLE regress_shop;
 SELECT count(*), count(*) FILTER (WHERE state = '42501') AS denied FROM test.attempts();
 SELECT statement, state FROM test.attempts() WHERE state <> '42501' ORDER BY relation, statement;

@@ -10,7 +10,7 @@ SELECT job, function_schema, function_name, role, set_based, slot, timeout, max_
        registered_at BETWEEN now() - interval '1 minute' AND now() AS just_now
 FROM awty.job;
 
--- awty recognises a set-based function by its argument.
+-- awty recognizes a set-based function by its argument.
 SELECT awty.register('stale', 'shop.stale', slot => '15 min', timeout => '1500 ms', max_checks => 1000000,
     max_horizon => '1 month', max_attempts => 1, retry_after => '1 day', on_missed => 'next_slot', max_lateness => '1 us',
     keep_history => 'none', run_as => 'regress_shop');
@@ -27,7 +27,7 @@ SELECT awty.register('most', 'shop.unpaid', slot => '1 day', timeout => '1 day',
 SELECT test.raises($$SELECT awty.register('unshipped', 'shop.unpaid')$$);
 SELECT function_name FROM awty.job WHERE job = 'unshipped';
 
--- register() looks up a name without a schema in the caller's search_path, and stores the schema.
+-- register() finds a name without a schema by the caller's search_path, and stores the schema.
 SELECT test.raises($$SELECT awty.register('paths', 'unpaid')$$);
 SET search_path = nowhere, shop;
 SELECT awty.register('paths', 'unpaid');
@@ -42,7 +42,7 @@ CREATE FUNCTION "Odd.Shop"."Un ""Paid"""(awty.future_job) RETURNS timestamptz LA
 SELECT awty.register('odd', '"Odd.Shop"."Un ""Paid"""');
 SELECT function_schema, function_name FROM awty.job WHERE job = 'odd';
 
--- A rollback undoes the registration, and so does a rollback to a savepoint.
+-- A rollback, also to a savepoint, undoes the registration.
 BEGIN;
 SELECT awty.register('ghost', 'shop.unpaid');
 SAVEPOINT s;
@@ -63,11 +63,11 @@ SELECT entity_name, entity_key, job, args, outcome, sqlstate, message, started_a
        scheduled_by, role, finished_at BETWEEN now() - interval '1 minute' AND now() AS just_now
 FROM awty.future_job_history WHERE job = 'unshipped' ORDER BY entity_key;
 SELECT test.raises($$SELECT awty.unregister('unshipped')$$);
--- The name can be used again, and the old checks do not come back.
+-- The name can be used again, but the old checks do not come back.
 SELECT awty.register('unshipped', 'shop.unshipped');
 SELECT count(*) FROM awty.future_job;
 
--- A superuser can remove a job whose row is broken, but other roles cannot.
+-- Only a superuser can remove a job whose row is broken.
 RESET ROLE;
 UPDATE awty.job SET max_checks = -1 WHERE job = 'odd';
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'odd', after => '1 hour')$$);

@@ -1,5 +1,5 @@
--- Tests mistakes of newcomers: functions without argument or result, commands instead of functions, limits of 0, and the same definition
--- twice.
+-- Tests mistakes of newcomers: functions without argument or result, commands instead of functions, limits of 0, and
+-- repeated definitions.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -21,7 +21,7 @@ CREATE FUNCTION shop.tidy(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELEC
 SELECT awty.schedule('orders', '1', 'tidy', after => '1 day') > 0;
 DROP FUNCTION shop.tidy(awty.future_job[]);
 
--- For a command, the hint shows a function that can be pasted.
+-- For a command, the hint shows a function to paste.
 SELECT test.raises(format('SELECT awty.register(%L, %L)', job, command)) FROM (VALUES
     ('sweep', 'DELETE FROM shop.basket WHERE placed_at < now() - interval ''1 day'';'), ('odd "sweep"', 'truncate shop.basket'),
     ('sweep', 'SELECT shop.tidy()'), ('sweep', 'DELETE FROM shop.basket WHERE ' || repeat('id <> 1 AND ', 30) || 'true')) AS v (job, command);
@@ -40,7 +40,7 @@ SELECT awty.alter('endless', max_checks => 7, reset => '{max_attempts}');
 SELECT awty.alter('endless', max_checks => 0);
 SELECT max_checks, max_attempts FROM awty.job WHERE job = 'endless';
 
--- The same definition again changes nothing, whatever is pending, paused or allowed.
+-- The same definition again changes nothing, even with pending checks, a pause or rights.
 SELECT awty.register('late', 'shop.unpaid', slot => '1 day', timeout => '90 s', max_lateness => '2 hours');
 SELECT awty.allow('late', 'regress_app'), awty.pause('late');
 SELECT awty.schedule('orders', '1', 'late', at => '2001-01-01') AS id
@@ -60,7 +60,7 @@ SELECT ctid = :'was'::tid AS unchanged FROM awty.job WHERE job = 'late';
 SELECT awty.register('late', 'shop.stale', max_checks => 2, replace => true);
 SELECT function_name, set_based, slot, timeout, max_checks, max_lateness, paused, allowed, registered_by FROM awty.job WHERE job = 'late';
 SELECT id = :id AS still_there FROM awty.future_job WHERE job = 'late';
--- A definition whose function has another signature is another definition.
+-- A function with another signature makes another definition.
 CREATE FUNCTION shop.formed(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.register('formed', 'shop.formed');
 DROP FUNCTION shop.formed;
@@ -79,12 +79,12 @@ DROP FUNCTION shop.eves();
 RESET ROLE;
 REVOKE CREATE ON SCHEMA shop FROM regress_eve;
 
--- The notice names the role that the job runs as if it is not the caller, and again if the role changes.
+-- The notice names the job's role if it is not the caller, and again if it changes.
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.alter('posted', run_as => 'regress_shop');
 SELECT awty.alter('posted', timeout => '1 s');
--- The role that replaces a definition becomes the role that registered the job. So the function may belong to this role.
+-- A role that replaces a definition becomes the role that registered the job, so the function may belong to it.
 SELECT registered_by FROM awty.job WHERE job = 'posted';
 SET ROLE regress_shop;
 SELECT awty.register('posted', 'shop.unpaid', replace => true);

@@ -1,4 +1,4 @@
--- Tests awty.release() of a held check, and awty.adopt() of a database that was copied from another database.
+-- Tests awty.release() of a held check, and awty.adopt() of a copied database.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -16,7 +16,7 @@ SELECT awty.schedule('orders', '1', 'unshipped', after => '1 hour') > 0;
 SELECT test.raises($$SELECT awty.release('orders', '1')$$);
 SELECT awty.unregister('unshipped');
 
--- A check that is held as after too many crashes is visible and counted. A member of the job's role releases it.
+-- A check that was held after too many crashes is visible and counted. A member of the job's role releases it.
 RESET ROLE;
 UPDATE awty.future_job SET held = true;
 INSERT INTO awty_internal.check_stat (check_id, crashes) VALUES (:id, 5);
@@ -56,7 +56,7 @@ SELECT current_database() AS database
 SET ROLE regress_shop;
 SELECT replace(test.raises($$SELECT awty.adopt()$$), :'database', 'DATABASE');
 
--- The UPDATE makes it look as if the database had been restored from elsewhere. The database is held, and each call of schedule() warns.
+-- The UPDATE simulates a restore on another server. The database is held, and each schedule() warns.
 RESET ROLE;
 UPDATE awty_internal.origin SET identity = identity + 1;
 \c -
@@ -84,7 +84,7 @@ SELECT awty.schedule('orders', '2', 'unpaid', after => '1 hour') > 0;
 RESET ROLE;
 ALTER DATABASE :"database" OWNER TO postgres;
 SELECT awty.unregister('unpaid');
--- The UPDATE makes it look as if CREATE DATABASE … TEMPLATE had copied the database.
+-- The UPDATE simulates a copy by CREATE DATABASE … TEMPLATE.
 UPDATE awty_internal.origin SET database = 1;
 SELECT database_held FROM awty.status;
 SELECT awty.adopt();

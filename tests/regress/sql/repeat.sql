@@ -1,4 +1,5 @@
--- Tests what awty.repeat() and awty.occurrences() accept, refuse and show. PostgreSQL's own zone data gives the daylight saving time.
+-- Tests what awty.repeat() and awty.occurrences() accept, refuse and show. PostgreSQL's own zone data gives the
+-- daylight saving time.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -9,7 +10,8 @@ SELECT awty.register('digest', 'shop.unshipped');
 CREATE FUNCTION test.repeat(args text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.repeat(%L, %s)', 'digest', args)) $$;
 
--- A fixed time that falls into the gap of a clock change occurs at the end of the gap. A time that comes twice occurs at its first time.
+-- A fixed time in the gap of a clock change occurs at the end of the gap. A time that comes twice occurs at its first
+-- time.
 CREATE FUNCTION test.days(cron text, zone text, since timestamptz, until timestamptz) RETURNS text LANGUAGE sql AS $$
     SELECT count(*) || coalesce(': ' || CASE WHEN count(*) > 3 THEN min(at) || ' to ' || max(at) ELSE string_agg(at::text, ', ' ORDER BY at) END, '')
     FROM awty.occurrences(cron => cron, zone => zone, after => since - interval '1 us', max => 200) AS at WHERE at < until $$;
@@ -34,21 +36,21 @@ SELECT every::text, array_agg(to_char(at AT TIME ZONE 'Europe/Berlin', 'DD HH24:
     awty.occurrences(every => every, zone => 'Europe/Berlin', starts => '2026-03-28 09:00 Europe/Berlin', after => '2026-03-27', max => 3) AS at GROUP BY 1 ORDER BY 1;
 SELECT every::text, array_agg(to_char(at AT TIME ZONE 'Europe/Berlin', 'DD HH24:MI')) FROM unnest('{1 day, 24 hours}'::interval[]) AS every,
     awty.occurrences(every => every, zone => 'Europe/Berlin', starts => '2026-10-24 09:00 Europe/Berlin', after => '2026-10-23', max => 3) AS at GROUP BY 1 ORDER BY 1;
--- Months do not drift: the repetition occurs on the last day of January, then of February, then of March.
+-- Months do not drift: the repetition occurs on the last day of January, February and March.
 SELECT * FROM awty.occurrences(every => '1 month', zone => 'UTC', starts => '2026-01-31 12:00Z', after => '2026-01-01', max => 4);
--- after is exclusive, and the last day of a month has two names.
+-- after is exclusive. The last day of a month has two names.
 SELECT * FROM awty.occurrences(cron => '@monthly', zone => 'UTC', after => '2026-01-01', max => 1);
 SELECT * FROM awty.occurrences(cron => '0 2 $ * *', zone => 'america/new_york', after => '2026-02-01', max => 2);
 SELECT * FROM awty.occurrences(cron => '0 2 L * *', zone => 'AMERICA/NEW_YORK', after => '2026-02-01', max => 2);
 
--- Expressions are refused if they cannot be read, never occur, or occur too often.
+-- Expressions are refused if they are unreadable, never occur, or occur too often.
 SELECT test.repeat($$every => '1 hour', cron => '* * * * *'$$);
 SELECT test.repeat($$every => NULL$$);
 SELECT cron, test.repeat(format('cron => %L, zone => %L', cron, 'UTC')) FROM unnest(ARRAY['', '0 25 * * *', '0 0 30 2 *', '* * *',
     '@reboot', '0 9 ? * *', '0 9 15W * *', 'H 9 * * *', '0 9 * * 5L', '0 9 * * 1#2', '0 0 9 1 1 * 2027', '0 22-6 * * *', '5/15 * * * *', '*/10 * * * * *']) AS cron;
 SELECT test.repeat(format('cron => %L', repeat('1,', 600)));
 SELECT every, test.repeat(format('every => %L, zone => %L', every, 'UTC')) FROM unnest('{0, -1 hour, 1 day 1 hour, 30 s, 1 month -1 day}'::interval[]) AS every;
--- A zone is required if the result depends on it, and the zone must be a name.
+-- A zone is required if the result depends on it. It must be a name.
 SELECT test.repeat($$cron => '0 9 * * *'$$);
 SELECT test.repeat($$every => '1 day'$$);
 SET timezone = 'Asia/Tokyo';
@@ -69,7 +71,7 @@ SELECT test.raises($$SELECT awty.repeat('digst', every => '1 hour')$$);
 SELECT test.raises($$SELECT awty.repeat(NULL, every => '1 hour')$$);
 SELECT count(*) FROM awty.repetition;
 
--- The repetition has a check. The notice says when the check is due and how to end the repetition.
+-- The notice says when the repetition's check is due, and how to end the repetition.
 SELECT awty.repeat('digest', cron => '30 3 1 1 *', zone => 'europe/berlin', starts => '2090-06-01', args => '{"a": 1}');
 SELECT job, entity_name, entity_key, next_check_at, every, cron, zone, starts, ends, jitter, catch_up, args, repeated_by FROM awty.repetition;
 SELECT job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by FROM awty.future_job;
@@ -87,19 +89,19 @@ SELECT awty.repeat('digest', every => '24 hours', zone => 'Europe/Berlin', start
 SELECT awty.repeat('digest', every => '1 day', zone => 'Europe/Berlin', starts => '2090-06-01 12:00 Europe/Berlin');
 SELECT every, zone FROM awty.repetition;
 
--- Each tenant has a repetition, spread by a jitter that never changes. The jitter depends on the entity, and slots are a minute wide.
+-- Each tenant has a repetition with a constant jitter, which depends on the entity. Slots are a minute wide.
 SELECT awty.repeat('digest', cron => '0 9 1 1 *', zone => 'UTC', starts => '2090-06-01', jitter => '10 min', entity_name => 'tenant', entity_key => t::text)
 FROM generate_series(1, 3) AS t;
 SELECT entity_key, next_check_at FROM awty.repetition WHERE entity_name = 'tenant' ORDER BY entity_key;
 
--- A repetition replaces a check that a client has scheduled, and schedule() replaces the pending occurrence.
+-- A repetition replaces a client's check, and schedule() replaces the pending occurrence.
 SELECT awty.schedule('tenant', '9', 'digest', after => '1 hour') > 0;
 SELECT awty.repeat('digest', cron => '0 9 1 1 *', zone => 'UTC', starts => '2090-06-01', entity_name => 'tenant', entity_key => '9');
 SELECT awty.schedule('tenant', '9', 'digest', after => '1 hour') > 0;
 SELECT count(*), min(next_check_at) < now() + interval '2 hours' FROM awty.repetition WHERE entity_key = '9';
 SELECT outcome FROM awty.future_job_history WHERE entity_key = '9' AND job = 'digest' ORDER BY id;
 
--- A rollback of the transaction or to a savepoint undoes the repetition.
+-- A rollback, also to a savepoint, undoes the repetition.
 SET client_min_messages = warning;
 BEGIN;
 SELECT awty.repeat('digest', every => '1 hour', entity_name => 'x', entity_key => '1') > now();
@@ -133,7 +135,7 @@ SELECT count(*) FROM awty.repetition WHERE entity_key IN ('1', '2') AND entity_n
 SELECT awty.cancel('job', 'digest');
 SELECT awty.unregister('digest');
 SELECT (SELECT count(*) FROM awty.repetition), (SELECT count(*) FROM awty.future_job WHERE job = 'digest');
--- repeat() is refused without a job, and in a transaction that may not write.
+-- repeat() is refused without a job, and in a read-only transaction.
 SELECT awty.register('digest', 'shop.unshipped');
 BEGIN READ ONLY;
 SELECT test.repeat($$every => '1 hour'$$);

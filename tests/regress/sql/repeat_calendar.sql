@@ -1,4 +1,4 @@
--- Tests repetitions with a calendar: which moments are left out, which calls are refused, and what a replaced calendar changes.
+-- Tests repetitions with a calendar: omitted times, refused calls, and replaced calendars.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -20,7 +20,7 @@ SELECT test.raises($$SELECT awty.repeat('weekly', every => '1 hour', calendar =>
 SELECT test.raises($$SELECT awty.occurrences(every => '1 hour', calendar => '')$$);
 SELECT count(*) FROM awty.repetition;
 
--- The role that will run the job must be able to use the calendar as well.
+-- The role that runs the job must be able to use the calendar as well.
 RESET ROLE;
 GRANT regress_shop TO regress_app;
 SET ROLE regress_app;
@@ -40,7 +40,7 @@ SELECT id = :before FROM awty.future_job;
 SELECT detail FROM awty.explain('job', 'weekly') WHERE event = 'next' ORDER BY at LIMIT 2;
 SELECT test.raises($$SELECT awty.drop_calendar('office')$$);
 
--- A replaced calendar moves the pending occurrence, unless the occurrence is still in open time.
+-- A replaced calendar moves the pending occurrence, unless it is still in open time.
 SELECT awty.create_calendar('office', '{mon-fri 09:00-18:00}', 'Europe/Berlin', replace => true);
 SELECT id = :before, next_check_at FROM awty.future_job;
 SELECT awty.create_calendar('office', '{sat 20:00-21:00}', 'UTC', replace => true);
@@ -49,7 +49,7 @@ SELECT outcome, next_check_at FROM awty.future_job_history WHERE job = 'weekly';
 SELECT awty.create_calendar('office', '{wed 00:00-24:00}', 'UTC', replace => true);
 SELECT next_check_at FROM awty.repetition;
 
--- If no moment is open, the repetition stops.
+-- If no time is open, the repetition stops.
 SELECT awty.create_calendar('office', '{mon 09:01-09:02}', 'UTC', replace => true);
 SELECT next_check_at FROM awty.repetition;
 SELECT finding, detail, fix FROM awty.doctor() WHERE finding LIKE '%repetition%';

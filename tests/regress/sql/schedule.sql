@@ -8,7 +8,7 @@ SET ROLE regress_shop;
 SELECT awty.register('unshipped', 'shop.unshipped');
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- An interval is added to now(), the start of the transaction, and the sum is rounded up to a slot.
+-- An interval is added to now(), the start of the transaction. The sum is rounded up to a slot.
 BEGIN;
 SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours') = max(id) FROM awty.future_job;
 SELECT job, entity_name, entity_key, args, first_check_at = next_check_at AS first, check_count, attempt, held, scheduled_by,
@@ -23,7 +23,7 @@ SELECT awty.schedule('orders', '43', 'unshipped', at => date_trunc('hour', now()
 SELECT awty.schedule('orders', '44', 'unshipped', at => date_trunc('hour', now()) + interval '1 day 1 us') > 0;
 SELECT entity_key, next_check_at - date_trunc('hour', now()) FROM awty.future_job WHERE entity_key IN ('43', '44') ORDER BY 1;
 
--- A past time stands for the next slot.
+-- A past time means the next slot.
 SELECT awty.schedule('past', '1', 'unshipped', at => '2001-02-03 04:05:06+00') > 0;
 SELECT awty.schedule('past', '2', 'unshipped', at => '4713-01-01 00:00:00 BC') > 0;
 SELECT awty.schedule('past', '3', 'unshipped', after => '0') > 0;
@@ -33,7 +33,7 @@ SELECT entity_key, next_check_at > scheduled_at AND next_check_at <= scheduled_a
        date_trunc('minute', next_check_at) = next_check_at AS a_slot
 FROM awty.future_job WHERE entity_name = 'past' ORDER BY 1;
 
--- An entity can have checks of two jobs. The ids of checks increase and are never used again.
+-- An entity can have checks of two jobs. Ids of checks increase, and are never used again.
 SELECT awty.schedule('orders', '42', 'unpaid', after => '1 hour') > max(id) FROM awty.future_job;
 SELECT entity_key, job FROM awty.future_job WHERE entity_name = 'orders' ORDER BY entity_key, job;
 
@@ -46,7 +46,7 @@ SELECT awty.schedule('args', '4', 'unpaid', after => '1 day', args => to_jsonb(r
 SELECT length(args #>> '{}') FROM awty.future_job WHERE entity_name = 'args' AND entity_key = '4';
 SELECT test.raises($$SELECT awty.schedule('args', '5', 'unpaid', after => '1 day', args => to_jsonb(repeat('x', 2000000)))$$);
 
--- A rollback undoes schedule(): to a savepoint, after a caught error, or of the transaction.
+-- schedule() is undone by a rollback of the transaction or to a savepoint, and by a caught error.
 BEGIN;
 SELECT awty.schedule('undone', '1', 'unpaid', after => '1 day') > 0;
 SAVEPOINT s;
@@ -71,7 +71,7 @@ SELECT awty.schedule('undone', '7', 'unpaid', after => '1 day');
 COMMIT;
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'undone' AND entity_key IN ('6', '7');
 
--- A trigger schedules checks for a statement with many rows, and another trigger cancels a check when its order ships.
+-- One trigger schedules checks for a statement with many rows. Another cancels a check when its order ships.
 CREATE TABLE shop.orders (id bigint PRIMARY KEY, status text NOT NULL DEFAULT 'UNSHIPPED');
 CREATE FUNCTION shop.watch_order() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

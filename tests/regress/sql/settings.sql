@@ -1,7 +1,7 @@
 -- Tests settings that are out of range, misspelt, or set by roles without the right.
 \pset format unaligned
 \pset tuples_only on
--- awty.slot must divide a day, and must be 1 s to 1 day.
+-- awty.slot must be 1 s to 1 day, and divide a day.
 ALTER SYSTEM SET awty.slot = 7;
 ALTER SYSTEM SET awty.slot = '7min';
 \set VERBOSITY sqlstate
@@ -27,7 +27,7 @@ ALTER SYSTEM SET awty.slot = 1;
 ALTER SYSTEM SET awty.history_retention = '400d';
 ALTER SYSTEM RESET ALL;
 
--- Not even a superuser can set them for a session, a role, a database or a function.
+-- Even a superuser cannot set them for a session, a role, a database or a function.
 SET awty.enabled = on;
 SET LOCAL awty.auto_adopt = on;
 SELECT set_config('awty.slot', '1', false);
@@ -46,6 +46,6 @@ SHOW awty.slot;
 SHOW awty.history_retention;
 RESET ROLE;
 
--- The prefix awty is reserved, so a misspelt setting is an error.
+-- A misspelt setting is an error, because the prefix awty is reserved.
 SELECT test.sqlstate('SET awty.slots = 1');
 SELECT test.sqlstate('SHOW awty.slots');

@@ -1,4 +1,4 @@
--- Tests that the extension installs into an empty database, and that an ordinary role can use it after one GRANT.
+-- Tests that the extension installs into an empty database, and that one GRANT lets an ordinary role use it.
 CREATE EXTENSION awty;
 SELECT extversion IS NOT NULL AS installed, extrelocatable FROM pg_extension WHERE extname = 'awty';
 
@@ -10,7 +10,7 @@ CREATE ROLE regress_mallory LOGIN;
 CREATE SCHEMA shop AUTHORIZATION regress_shop;
 GRANT USAGE ON SCHEMA shop TO PUBLIC;
 
--- Executes a statement as the caller and returns its SQLSTATE, message, DETAIL and HINT, or 'ok'.
+-- Executes a statement as the caller, and returns its SQLSTATE, message, DETAIL and HINT, or 'ok'.
 CREATE SCHEMA test;
 GRANT USAGE, CREATE ON SCHEMA test TO PUBLIC;
 CREATE FUNCTION test.raises(statement text) RETURNS text LANGUAGE plpgsql AS $$
@@ -28,7 +28,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN concat_ws(E'\n', state || ': ' || message, 'DETAIL: ' || nullif(detail, ''), 'HINT: ' || nullif(hint, ''));
 END
 $$;
--- Returns only the SQLSTATE, because the wording of PostgreSQL's own errors differs between versions.
+-- Returns only the SQLSTATE, because the wording of PostgreSQL's errors differs between versions.
 CREATE FUNCTION test.sqlstate(statement text) RETURNS text LANGUAGE sql
     AS $$ SELECT pg_catalog.split_part(test.raises(statement), ':', 1) $$;
 

@@ -1,4 +1,5 @@
--- Tests awty.next_slot(), and the slots of checks. A slot is a boundary of awty.slot (here a minute), counted from UTC midnight.
+-- Tests awty.next_slot() and the slots of checks. A slot is a boundary of awty.slot (here a minute), counted from UTC
+-- midnight.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -7,7 +8,7 @@ SET intervalstyle = postgres;
 SET client_min_messages = warning;
 SET ROLE regress_shop;
 
--- Times are rounded up, never down. A boundary is its own slot.
+-- Times are rounded up. A boundary is its own slot.
 SELECT t, awty.next_slot(t) FROM (VALUES
     ('2099-06-01 10:05:00+00'::timestamptz), ('2099-06-01 10:05:00.000001+00'), ('2099-06-01 10:05:59.999999+00'),
     ('2099-12-31 23:59:00.5+00'), ('2096-02-28 23:59:30+00'), ('2099-06-01 10:05:30+05:30'), ('9999-12-31 23:59:59+00')) AS v (t);
@@ -24,7 +25,7 @@ SELECT test.raises($$SELECT awty.next_slot('infinity')$$);
 SELECT test.raises($$SELECT awty.next_slot('-infinity')$$);
 SELECT test.raises($$SELECT awty.next_slot('294276-12-31 23:59:59+00')$$);
 
--- A job's own slot is coarser, and counts from UTC midnight whatever the session's time zone is.
+-- A job's own slot is coarser, and counts from UTC midnight in any time zone of the session.
 SELECT awty.register('quarter', 'shop.unpaid', slot => '15 min');
 SELECT awty.register('daily', 'shop.unpaid', slot => '1 day');
 SELECT awty.register('minutely', 'shop.unpaid');
@@ -44,7 +45,7 @@ SELECT bool_and(extract(epoch FROM next_check_at)::bigint % 900 = 0) FILTER (WHE
        bool_and(next_check_at = date_trunc('day', next_check_at)) FILTER (WHERE job = 'daily') AS midnight
 FROM awty.future_job WHERE entity_name = 'slots';
 
--- An interval is added to now() as PostgreSQL adds it: calendar months and days, in the session's time zone.
+-- PostgreSQL adds an interval to now() by calendar months and days, in the session's time zone.
 SELECT awty.alter('minutely', max_horizon => '10 years');
 BEGIN;
 SELECT zone, interval, awty.next_slot(now() + interval::interval) = (
@@ -79,7 +80,7 @@ SELECT count(*) FILTER (WHERE awty.next_slot(t, 'quarter') = t), count(*) FILTER
 COMMIT;
 DROP TABLE shop.times;
 
--- Times of a rule are rounded up as well. awty.watch() says so if one is below a slot.
+-- Times of a rule are rounded up as well. awty.watch() says so if a time is below a slot.
 SET client_min_messages = notice;
 CREATE TABLE shop.short (id integer PRIMARY KEY);
 SELECT awty.watch('shop.short', until => 'id > 5', within => '59 s', escalate => '{1 h}');

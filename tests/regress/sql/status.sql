@@ -1,4 +1,4 @@
--- Tests awty.status, which has one row for this database that is alike for every role.
+-- Tests awty.status, whose single row describes this database, alike for every role.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -34,7 +34,7 @@ RESET ROLE;
 SELECT awty.unregister('unpaid'), awty.unregister('paused');
 SELECT pending, held_checks, lag, oldest_overdue FROM awty.status;
 
--- awty.explain() of an unknown entity suggests another one: the entity of the table's rule, or an entity with a similar name.
+-- For an unknown entity, awty.explain() suggests the entity of the table's rule, or an entity with a similar name.
 SET ROLE regress_shop;
 CREATE TABLE shop.purchase (id integer PRIMARY KEY);
 SELECT awty.watch('shop.purchase', until => 'false', within => '1 hour');

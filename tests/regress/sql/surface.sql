@@ -1,5 +1,4 @@
--- Lists what users and their tools rely on: names, signatures, columns, constraints, settings and rights. A change here is a change of the
--- contract.
+-- Lists the contract with users and their tools: names, signatures, columns, constraints, settings and rights.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -23,8 +22,8 @@ ORDER BY conrelid::regclass::text, conname;
 SELECT 'generated name', conrelid::regclass, conname
 FROM pg_constraint WHERE connamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND contype = 'c' AND conname ~ '_check\d*$';
 
--- Every table has a primary key, because a FOR ALL TABLES publication makes DELETE fail for a table without one. The history as a whole has
--- its keys on the partitions, and a publication contains the partitions.
+-- Every table has a primary key, because DELETE fails in a FOR ALL TABLES publication for a table without one. The
+-- history's keys are on its partitions, which a publication contains.
 SELECT 'no primary key', c.oid::regclass
 FROM pg_class AS c WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND c.relkind = 'r'
     AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary);
@@ -39,7 +38,7 @@ SELECT pg_get_indexdef(i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.
 WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND NOT c.relispartition
     AND i.indrelid::regclass::text !~ '_\d+$' ORDER BY c.relname;
 
--- Besides the owner, PUBLIC may read six tables and call the functions.
+-- PUBLIC may only read six tables and call the functions.
 SELECT c.relname, c.relkind, g.privilege_type, g.grantee::regrole
 FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS g
 WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND g.grantee <> c.relowner ORDER BY c.relname, c.relkind, g.privilege_type, g.grantee;
@@ -55,9 +54,9 @@ WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND NOT has_
 SELECT t.typname, array_agg(g.privilege_type || ' ' || g.grantee::regrole) FROM pg_type AS t, aclexplode(t.typacl) AS g
 WHERE t.typnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) GROUP BY 1;
 
--- Triggers fire with any session_replication_role, because a restore or a subscription also changes jobs.
+-- Triggers fire with any session_replication_role, because restores and subscriptions also change jobs.
 SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger
 WHERE tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = ANY ('{awty,awty_internal}'::regnamespace[])) AND NOT tgisinternal ORDER BY tgname;
 
--- All settings are for the whole server, so that no user can change one.
+-- All settings are for the whole server, so no user can change one.
 SELECT name, vartype, unit, context, min_val, max_val, boot_val FROM pg_settings WHERE name LIKE 'awty.%' ORDER BY name;

@@ -1,4 +1,4 @@
--- Tests that a role sees the rows of jobs whose role it can become, and the checks that it scheduled. No trick shows the role other rows.
+-- Tests that a role sees only the rows of jobs whose role it can become, and the checks that it scheduled.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_carol LOGIN;
@@ -23,7 +23,7 @@ SELECT awty.schedule('secret_trudy', '0', 'trudys', after => '1 hour', args => '
 SELECT awty.schedule('secret_trudy', '2', 'trudys', after => '1 hour', args => '{"pin": 0}') > 0;
 SELECT awty.cancel('secret_trudy', '2');
 
--- Each role sees its own rows, the two other roles see none, and a superuser sees all.
+-- Each role sees its own rows, two other roles see none, and a superuser sees all.
 SELECT test.see();
 SET ROLE regress_carol;
 SELECT test.see();
@@ -31,7 +31,7 @@ SET ROLE regress_dave;
 SELECT test.see() = '';
 RESET ROLE;
 SELECT test.see();
--- A role that may schedule reads the job and its checks. After losing the right, the role reads only the checks that it scheduled.
+-- A role that may schedule reads the job and its checks. Without the right, it reads only the checks that it scheduled.
 SET ROLE regress_carol;
 SELECT awty.allow('carols', 'regress_dave');
 SET ROLE regress_dave;
@@ -73,11 +73,11 @@ SELECT count(*) FROM awty.status WHERE test.leak(database::text) AND pending < 0
 CREATE OPERATOR test.=== (leftarg = text, rightarg = text, procedure = texteq, restrict = eqsel);
 SELECT count(*) FROM awty.future_job WHERE entity_name OPERATOR(test.===) 'secret_carol';
 DROP OPERATOR test.=== (text, text);
--- An error that depends on a value shows no other row: trudy's own 0 raises the error, but carol's 1111 does not.
+-- Errors that depend on a value show no other rows: trudy's own 0 raises the error, but carol's 1111 does not.
 SELECT test.sqlstate($$SELECT 1 / (args ->> 'pin')::integer FROM awty.future_job WHERE entity_name = 'secret_trudy'$$);
 SELECT test.sqlstate($$SELECT 1 / ((args ->> 'pin')::integer - 1111) FROM awty.future_job WHERE entity_key = '1'$$);
 SELECT test.sqlstate($$SELECT (entity_name || 'x')::integer FROM awty.future_job_history WHERE entity_name NOT LIKE '%trudy'$$);
--- The planner's estimates, the statistics and the partitions reveal nothing either.
+-- The planner's estimates, the statistics and the partitions reveal nothing.
 RESET ROLE;
 ANALYZE awty.future_job;
 ANALYZE awty.future_job_history;
@@ -85,14 +85,14 @@ SET ROLE regress_trudy;
 SELECT count(*) FROM pg_stats WHERE schemaname = 'awty';
 SELECT test.sqlstate('SELECT * FROM awty_internal.future_job_history_default');
 SELECT test.sqlstate('SELECT * FROM awty_internal.check_stat'), test.sqlstate('SELECT * FROM awty_internal.in_flight'), test.sqlstate('SELECT * FROM awty_internal.origin');
--- If a role switches the policies off, it gets an error instead of the rows.
+-- A role that switches the policies off gets an error instead of rows.
 SET row_security = off;
 SELECT test.sqlstate('SELECT * FROM awty.future_job'), test.sqlstate('SELECT * FROM awty.job'), test.sqlstate('SELECT * FROM awty.future_job_history');
 -- awty itself ignores row_security = off.
 SELECT awty.schedule('secret_trudy', '3', 'trudys', after => '1 hour') > 0, awty.cancel('secret_trudy', '3');
 RESET row_security;
 
--- For calls on another role's check by id, entity or job, the check does not exist, or permission is denied.
+-- A call on another role's check fails: the check does not exist, or permission is denied.
 SELECT test.sqlstate($$SELECT awty.release('secret_carol', '1')$$), test.sqlstate($$SELECT awty.release('secret_carol', '1', 'carols')$$);
 SELECT awty.cancel('secret_carol', '1');
 SELECT test.sqlstate($$SELECT awty.cancel('secret_carol', '1', 'carols')$$), test.sqlstate($$SELECT awty.schedule('secret_carol', '1', 'carols', after => '0')$$),
@@ -100,7 +100,7 @@ SELECT test.sqlstate($$SELECT awty.cancel('secret_carol', '1', 'carols')$$), tes
 -- next_slot() does not reveal whether a job of that name exists.
 SELECT test.raises($$SELECT awty.next_slot(now(), 'carols')$$)
      = replace(test.raises($$SELECT awty.next_slot(now(), 'planet')$$), 'planet', 'carols');
--- A new job of the same name is refused, because the name is in use. The error reveals nothing else.
+-- A job with a name in use is refused. The error reveals nothing else.
 SELECT test.raises($$SELECT awty.register('carols', 'shop.of_trudy')$$);
 
 SET ROLE regress_carol;

@@ -1,4 +1,4 @@
--- awty.watch() with a calendar or a due time: what is stored, told and refused.
+-- Tests what awty.watch() stores, says and refuses with a calendar or a due time.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -8,7 +8,7 @@ SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'Europe/Berlin');
 CREATE TABLE shop.ticket (id bigint PRIMARY KEY, created_at timestamptz, promised interval, done boolean);
 CREATE FUNCTION test.watched(args text) RETURNS text LANGUAGE sql AS $$ SELECT test.raises(format('SELECT awty.watch(''shop.ticket'', until => ''done'', %s)', args)) $$;
 
--- What is refused leaves nothing behind.
+-- A refused call changes nothing.
 SELECT args, test.watched(args) FROM unnest(ARRAY[
     'within => NULL',
     'within => ''1 hour'', due => ''created_at''',
@@ -37,7 +37,7 @@ SELECT test.raises($$SELECT awty.watch('shop.ticket', until => 'done')$$);
 SELECT test.raises($$SELECT awty.watch('shop.ticket', until => $a$awty.open_time(created_at, created_at, 'office') > '1 hour'$a$, within => '1 hour')$$);
 SELECT count(*) FROM awty.rule;
 
--- The role that will run needs the right as well.
+-- The role that runs the rule needs the right as well.
 RESET ROLE;
 GRANT regress_shop TO regress_app;
 GRANT CREATE, USAGE ON SCHEMA shop TO regress_app;
@@ -61,7 +61,7 @@ SELECT awty.watch('shop.ticket', until => 'done', due => $$awty.due(created_at, 
 SELECT within, escalate, calendar, since, due FROM awty.rule;
 SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'awty_ticket_update';
 SELECT awty.unwatch('ticket');
--- Without a calendar they are equal.
+-- Without a calendar, a day and 24 hours are equal.
 SELECT awty.watch('shop.ticket', until => 'done', within => '1 day', since => 'created_at');
 SELECT awty.watch('shop.ticket', until => 'done', within => '24 hours', since => 'created_at');
 SELECT count(*) FROM pg_proc WHERE proname LIKE 'awty_ticket%';
