@@ -6,12 +6,12 @@ use awty_testkit::{Cluster, Signal};
 
 const KILLS: usize = 10;
 
-/// A run holds a transaction open on this node for a run of another node.
+/// A run keeps a transaction open on this node for a run of another node.
 const MIDDLE: &str =
     "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'shop' AND application_name LIKE 'citus_internal%'
                       AND state = 'idle in transaction')";
 
-/// The kills hit the time between the write on the other node and the commit.
+/// Slows each run down between its write on the other node and its commit, so that kills hit this time.
 fn slow_down(place: &Place, seconds: f64) {
     let slower = format!(
         "CREATE OR REPLACE FUNCTION shop.tell(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -54,19 +54,20 @@ pub fn kills(place: &mut Place) -> String {
     format!("{KILLS} kills of nodes, postmasters and workers, {orders} acknowledged orders: each had one effect")
 }
 
-/// All other processes of the server must end by themselves.
+/// Kills the postmaster. All other processes of the server must end by themselves.
 #[track_caller]
 fn kill_postmaster(node: &mut Cluster) {
     let mut faults = node.new_faults();
     node.kill_server();
-    // Citus raises an ERROR after the commit if it notices the death of the postmaster only then.
+    // If Citus notices the postmaster's death only after the commit, it raises an ERROR.
     faults.extend(
         node.new_faults().into_iter().filter(|fault| !fault.ends_with("AbortTransaction while in COMMIT state")),
     );
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Kills all processes of the server, as the loss of its machine does. The stopped server starts no other process.
+/// Kills all processes of the server, as the loss of its machine does. A stopped postmaster starts no new process
+/// meanwhile.
 #[track_caller]
 pub fn crash(node: &mut Cluster) {
     let pids = node.pids("");

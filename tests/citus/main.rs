@@ -1,4 +1,4 @@
-//! Tests awty on a Citus cluster: `scripts/citus-test SOURCE [PART...]`. Without a name, all parts run.
+//! Tests awty on a Citus cluster: `scripts/citus-test SOURCE [PART...]`. By default, all parts run.
 //!
 //! Invariant: the exit status is 0 only if each part found each run done exactly once.
 

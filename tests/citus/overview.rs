@@ -1,4 +1,4 @@
-//! Executes statements of docs/citus.md that show all nodes, and makes the calls of all nodes with one gateway.
+//! Executes the statements of docs/citus.md that show all nodes, and makes the calls of all nodes with one gateway.
 
 use crate::place::Place;
 use awty_testkit::gateway::{Gateway, create_credentials};
@@ -14,7 +14,6 @@ const ORDERS: i64 = 40;
 const NAME_OF_NODE: &str =
     "SELECT nodename FROM pg_dist_node WHERE groupid = (SELECT groupid FROM pg_dist_local_group)";
 
-/// Returns the block of docs/citus.md that contains `part`.
 #[track_caller]
 fn documented(part: &str) -> String {
     let page = std::fs::read_to_string(checkout().join("docs/citus.md")).unwrap();
@@ -22,7 +21,7 @@ fn documented(part: &str) -> String {
     block.unwrap_or_else(|| panic!("no block of docs/citus.md contains {part}")).trim_start_matches("text").to_owned()
 }
 
-/// The statements for views are those for `awty.late` with another name.
+/// The statements for other views are the statement for `awty.late` with another name.
 pub fn overview(place: &mut Place) -> String {
     let nodes = |rows: &[Row]| rows.iter().map(|row| row.get::<_, i32>(0)).collect::<BTreeSet<_>>();
     let query =
@@ -91,7 +90,7 @@ pub fn gateway(place: &mut Place) -> String {
         let count = arrivals.lock().unwrap().len() as i64;
         if count >= ORDERS { Ok(()) } else { Err(format!("{count}: {}", gateway.log())) }
     });
-    // The extension has a repetition of its own on each node.
+    // The extension has its own repetition on each node.
     place.await_none("the runs to end", "SELECT count(*) FROM awty.future_job WHERE job <> 'awty_http.roll_up'");
     drop(gateway);
     let arrivals = arrivals.lock().unwrap();

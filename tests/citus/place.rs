@@ -1,4 +1,5 @@
-//! Starts a coordinator and nodes of Citus, each with awty. The servers reach each other by their socket directories.
+//! Starts a coordinator and nodes of Citus, each with awty. The servers reach each other through their socket
+//! directories.
 
 use awty_testkit::postgres::{Client, types::FromSql};
 use awty_testkit::{Cluster, PATIENCE};
@@ -14,7 +15,7 @@ citus.enable_unsafe_triggers = on
 citus.recover_2pc_interval = '1s'
 citus.enable_statistics_collection = off";
 
-/// Each node runs this once, also one that joins later. Each row of a distributed table names its job.
+/// Each node runs this once, even one that joins later. Each row of a distributed table names its job.
 pub const NODE: &str = "
 GRANT USAGE ON SCHEMA awty TO shop;
 CREATE TABLE IF NOT EXISTS shop.closed_door (closed boolean);
@@ -25,7 +26,7 @@ SELECT awty.register('tell', 'shop.tell', max_attempts => 0, retry_after => '1 s
 SELECT awty.register('fail', 'shop.fail', max_attempts => 3, retry_after => '1 s', replace => true);
 SELECT awty.register('wait', 'shop.wait', max_attempts => 0, retry_after => '1 s', timeout => '60 s', replace => true)";
 
-/// The run of an order writes a row of `outbox` with the negative key, so that most runs write on another node.
+/// An order's run writes a row of `outbox` with the negative key, so that most runs write on another node.
 const SHOP: &[&str] = &[
     "CREATE TABLE shop.orders (id bigint PRIMARY KEY, job text NOT NULL, after interval NOT NULL DEFAULT '0 s')",
     "CREATE TABLE shop.outbox (order_id bigint NOT NULL, what text NOT NULL)",
@@ -47,7 +48,7 @@ const SHOP: &[&str] = &[
      END $$",
 ];
 
-/// The orders whose runs did not take effect exactly once.
+/// Finds orders whose runs did not take effect exactly once.
 const WRONG: &str = "
 SELECT coalesce(string_agg(format('order %s: %s effects of %s', coalesce(o.id, -x.order_id), coalesce(x.n, 0), o.job), '; '), '')
 FROM (SELECT id, job FROM shop.orders) AS o
@@ -80,7 +81,7 @@ impl Place {
             place.add_node();
         }
         place.admin("CREATE EXTENSION awty");
-        // The drop of a cluster checks its tables with amcheck, which a node cannot create.
+        // The test needs amcheck at the end, when it checks the tables, but a node cannot create it.
         place.admin("CREATE EXTENSION amcheck");
         place.admin("CREATE ROLE shop LOGIN");
         place.admin("CREATE SCHEMA shop AUTHORIZATION shop");
@@ -168,7 +169,7 @@ impl Place {
         assert_eq!(wrong, "");
     }
 
-    /// The next part starts with empty tables.
+    /// Empties the tables for the next part.
     #[track_caller]
     pub fn clear(&self) {
         self.admin("TRUNCATE shop.orders, shop.outbox");

@@ -14,7 +14,7 @@ pub fn failed(place: &mut Place) -> String {
     format!("{ended} jobs failed three times each and left nothing")
 }
 
-/// The checks of a transaction with two phases run soon after COMMIT PREPARED, and do not wait for the audit.
+/// The checks of a two-phase transaction run soon after COMMIT PREPARED, and do not wait for the audit.
 pub fn prepared(place: &mut Place) -> String {
     let mut client = place.shop();
     for first in [1, 101, 201] {
@@ -28,14 +28,14 @@ pub fn prepared(place: &mut Place) -> String {
     format!("300 orders in transactions with two phases: no check waited longer than {waited} s")
 }
 
-/// The server ends after another node has committed the effects of a run. The run's own commit must be on disk by then.
+/// The server crashes after another node has committed a run's effects. The run's own commit must be on disk by then.
 pub fn flushed(place: &mut Place) -> String {
     place.nodes[0].configure("wal_writer_delay = '10s'");
     place.nodes[0].reload();
     place.on_all("INSERT INTO shop.closed_door VALUES (true)");
     let keys = place.keys(&place.nodes[0], &place.nodes[1], 1, 2);
     let (first, second) = (keys[0], keys[1]);
-    // Both checks belong to one turn of a worker. The second run waits, so that its turn does not end.
+    // Both checks belong to one turn of a worker. The second run waits, so that the turn does not end.
     let orders = format!("INSERT INTO shop.orders VALUES ({first}, 'wait', '1 hour'), ({second}, 'wait', '1 hour')");
     place.shop().batch_execute(&orders).unwrap();
     place.nodes[0].run_as(

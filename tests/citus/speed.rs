@@ -1,4 +1,4 @@
-//! Measures clusters of one, two and four nodes. All servers share the cores of this machine.
+//! Measures clusters of one, two and four nodes, which share the cores of this machine.
 
 use crate::place::Place;
 

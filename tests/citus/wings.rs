@@ -16,7 +16,6 @@ const LATE: &str = "
 SELECT count(*), count(DISTINCT entity_key) FROM run_command_on_all_nodes($$SELECT coalesce(json_agg(l), '[]') FROM awty.late AS l$$)
 CROSS JOIN LATERAL json_populate_recordset(NULL::awty.late, result::json)";
 
-/// Watches all shards with the statement of the HINT.
 #[track_caller]
 fn watch_goods(place: &Place) {
     let mut shop = place.shop();
@@ -28,7 +27,7 @@ fn watch_goods(place: &Place) {
     }
 }
 
-/// Awaits as many alerts, each of another row.
+/// Waits for this number of alerts, each for a different row.
 #[track_caller]
 fn await_late(place: &Place, late: i64) {
     let mut shop = place.shop();
@@ -53,7 +52,7 @@ pub fn watches(place: &mut Place) -> String {
     let findings: String = place.nodes[0].value("postgres", findings);
     assert_eq!(findings, "");
 
-    // A shard moves as the page says: end its rule, move it, watch again.
+    // The shard moves as the page says: end its rule, move it, watch it again.
     let shard = place.shard_of("shop.goods", 100);
     let from = usize::from(place.node_of(shard) != place.address(0));
     place.nodes[from].run_as("shop", &format!("SELECT awty.unwatch('goods_{shard}')"));
@@ -72,7 +71,7 @@ pub fn watches(place: &mut Place) -> String {
     )
 }
 
-/// A tenant's schema is whole on one node.
+/// The whole schema of a tenant is on one node.
 pub fn schemas(place: &mut Place) -> String {
     place.admin("GRANT CREATE ON DATABASE postgres TO shop");
     let mut shop = place.shop();
@@ -155,7 +154,7 @@ pub fn workers(place: &mut Place) -> String {
     format!("one external worker claimed from all nodes in one query and answered {claimed} leases on their nodes")
 }
 
-/// `awty.doctor()` finds triggers that would schedule on each node, or for the name of a shard.
+/// `awty.doctor()` finds triggers that would schedule on each node, or under the name of a shard.
 pub fn triggers(place: &mut Place) -> String {
     let mut shop = place.shop();
     for statement in [
