@@ -1,5 +1,5 @@
-//! The test writes NULL, the limits of the type, and nonsense to each column, each time in a row of its own. All rows
-//! are broken at once, because the server log names the row that fails.
+//! Writes NULL, the limits of the type, and nonsense to each column, each time in a new row. All rows are broken at
+//! once, because the server log names the row that fails.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -108,7 +108,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Checks run before and after a crash of the server, because awty reads more rows after a crash.
+/// Checks run before and after a crash, because awty reads more rows after a crash.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {
@@ -163,7 +163,7 @@ fn a_broken_row_stops_only_itself() {
     assert!(
         named(["invalid row in awty.job", "job \"bad "]) && named(["awty: check ", "invalid row in awty.future_job"])
     );
-    // A log entry about a failed run contains the error, cut at 4096 bytes.
+    // The log entry of a failed run contains the error, cut at 4096 bytes.
     let long: Vec<&str> = log.lines().filter(|line| line.len() > 4200 && line.contains("awty worker")).collect();
     assert!(long.is_empty(), "a message has no end: {long:?}");
 }

@@ -1,4 +1,4 @@
-//! `AWTY_DATABASES=200` sets the number of databases.
+//! Tests a server with `AWTY_DATABASES` databases, or 30 by default.
 
 use awty_testkit::fixture::{Shop, ready_at};
 use awty_testkit::{Cluster, PATIENCE};
@@ -18,7 +18,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         shop.cluster.execute("postgres", &[&format!("CREATE DATABASE d{number}")]);
     }
     let mut cluster = shop.cluster;
-    // The extension is in the databases d… with the highest numbers, because awty inspects these databases last.
+    // The databases with the highest numbers have the extension, because awty inspects them last.
     let with_awty = || (0..number_of_databases()).rev().take(WITH_AWTY).map(|number| format!("d{number}"));
     for database in with_awty() {
         cluster.execute(
@@ -73,7 +73,7 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
             "CREATE EXTENSION awty",
             "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
             "SELECT awty.register('note', 'public.note')",
-            // 19,000 of the 20,000 rows are dead, so an inspection vacuums the table.
+            // An inspection vacuums the table, because 19,000 of its 20,000 rows are dead.
             "SELECT count(awty.schedule('orders', i::text, 'note', after => '1 day')) FROM generate_series(1, 20000) AS i",
             "SELECT count(awty.cancel('orders', i::text)) FROM generate_series(1, 19000) AS i",
         ],

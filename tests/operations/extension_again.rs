@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 const TIMES: u32 = 6;
 
-/// A schema, function, table, right or job is missing.
+/// SQLSTATEs for a missing schema, function, table, right or job.
 const REFUSED: [&str; 5] = ["3F000", "42883", "42P01", "42501", "42704"];
 
 fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle<(Vec<String>, BTreeSet<String>)> {
@@ -71,7 +71,7 @@ fn the_extension_can_be_dropped_and_created_again_and_again() {
     }
     shop.await_all_ended();
     act(&format!("INSERT INTO shop.archive SELECT '{TIMES}', id, entity_key, outcome FROM awty.future_job_history"));
-    // For each installation, the saved history must match the effects of the runs.
+    // In each installation, the saved history must match the effects of the runs.
     let wrong = "SELECT time, id, entity_key, outcome, effects FROM shop.archive
                  FULL JOIN (SELECT split_part(what, ':', 1) AS time, split_part(what, ':', 2)::bigint AS id, entity_key,
                                    count(*) AS effects

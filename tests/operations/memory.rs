@@ -1,11 +1,10 @@
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Length of the text in bytes. `MEMORY` allows a server process to hold the text, but no copy of it.
+/// Bytes of the text. `MEMORY` allows a server process to hold the text, but no copy of it.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// If the server process copied the text, the process would exceed its memory limit and crash. A crash would end all
-/// sessions of the server.
+/// A server process that copied the text would exceed its memory limit and crash, which would end all sessions.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();

@@ -1,5 +1,4 @@
-//! An old snapshot of a session prevents the removal of dead rows from awty's tables. awty must run its checks all the
-//! same.
+//! awty must run its checks even if a session's old snapshot prevents the removal of dead rows from its tables.
 
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;

@@ -1,4 +1,4 @@
-//! awty's runs are READ COMMITTED, whatever the default of the role, the database or the server.
+//! awty's runs are READ COMMITTED, whatever the default of the role, the database or the server is.
 
 use crate::clients::{self, NOTE_ID, Placing};
 use awty_testkit::fixture::Shop;
