@@ -3,7 +3,7 @@
 use awty_testkit::Cluster;
 
 const DATABASE: &str = "postgres";
-/// The query leaves out the pending check, because a claim changes this check.
+/// Omits the pending check, because a claim changes it.
 const ROWS: &str = "
     SELECT string_agg(line, E'\n' ORDER BY line) FROM (
         SELECT 'endpoint ' || t::text FROM awty_http.endpoint AS t

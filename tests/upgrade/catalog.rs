@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 type Picture = BTreeSet<String>;
 
 /// Starts a server whose default privileges grant all rights on new objects to other roles. An upgrade script that does
-/// not revoke these rights then gives another catalog than an installation.
+/// not revoke these rights then makes another catalog than an installation.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -29,7 +29,7 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// pg_dump's scripts have this setting, with which awty_http registers no jobs.
+/// pg_dump's scripts use this setting, with which awty_http registers no jobs.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
@@ -119,8 +119,7 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Runs the upgrade script once for each of its statements, and leaves this statement out. Returns the catalog lines
-/// that are then missing.
+/// Runs the upgrade script once without each of its statements. Returns the catalog lines that are then missing.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
@@ -140,8 +139,8 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// ADD COLUMN with a default is forbidden for awty.future_job (CONTRIBUTING.md), because PostgreSQL refuses it if a
-/// column of a user's table has this type. The comparison of catalogs cannot find such a default.
+/// ADD COLUMN with a default is forbidden for awty.future_job (CONTRIBUTING.md), because it fails if a user's table has
+/// a column of this type. The comparison of catalogs cannot find such a default.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

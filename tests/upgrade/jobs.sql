@@ -4,7 +4,7 @@ BEGIN
     RETURN CASE WHEN j.check_count = 0 THEN now() + interval '1 hour' END;
 END $$;
 
--- An upgrade must keep the numbers of the other columns.
+-- The dropped column makes a gap. An upgrade must keep the numbers of the other columns.
 CREATE SCHEMA kept AUTHORIZATION alice;
 
 SET ROLE alice;

@@ -1,4 +1,4 @@
-//! `mod.rs` has the tests of pg_upgrade, which the program `campaign` runs.
+//! Tests of upgrades. The program `campaign` runs the tests of pg_upgrade in `mod.rs`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

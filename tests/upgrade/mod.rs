@@ -1,5 +1,5 @@
 //! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`, with the campaign's load before and after. One
-//! upgrade copies the files, and the new server's configuration lacks awty. Another upgrade links the files, and the
+//! upgrade copies the files, and its new server's configuration lacks awty. Another upgrade links the files, and its
 //! new server preloads awty.
 
 mod calls;
@@ -129,7 +129,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Keys of the checks, and the condition that each check must satisfy until the end.
+/// Creates special checks. Returns their keys, and the condition that each check must satisfy until the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -157,7 +157,7 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
             old.await_sql(database, &format!("the special check \"{job}\""), &sql);
         }
     }
-    // PostgreSQL cannot clone a database that has connections.
+    // PostgreSQL cannot clone a database with connections.
     leave(old, shared);
     old.execute("postgres", &[&format!("CREATE DATABASE {CLONE} TEMPLATE {}", DATABASES[0])]);
     old.await_sql(CLONE, "the clone to be held", "SELECT database_held FROM awty.status");
@@ -234,7 +234,7 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        // The only reasons for waiting checks may be the paused job and the jobs of external workers.
+        // Checks may wait only for the paused job and for external workers.
         let in_the_way = "SELECT concat_ws(', ', CASE WHEN NOT enabled THEN 'disabled' END, CASE WHEN database_held THEN 'held' END, last_error,
                 CASE WHEN why !~ 'job \"(paused|[a-z]+_(out|once)|parcel)\"' THEN why END) FROM awty.status";
         new.await_that(&format!("database {database} to be ready"), TO_CATCH_UP, || {
@@ -289,7 +289,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
-        // pg_upgrade gives functions new OIDs. An inspection then finds the functions of rules by name and signature.
+        // pg_upgrade gives functions new OIDs. An inspection then finds a rule's functions by name and signature.
         let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false))
             FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule = 'kept'";
         new.await_sql(database, "the functions of the rule to be found", found);

@@ -7,8 +7,8 @@ pub struct Picture {
     pub last_id: i64,
 }
 
-/// The query leaves out two kinds of rows that differ between versions. The first kind is the rights that an owner has
-/// on its own objects. The second kind is the row types that belong to the extension.
+/// Omits two kinds of rows that differ between versions: an owner's rights on its own objects, and the row types that
+/// belong to the extension.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t
