@@ -1,4 +1,4 @@
-//! One transaction ends a check and inserts the next one.
+//! Measures repetitions: one transaction ends a check and inserts the next one.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};

@@ -1,5 +1,5 @@
-//! Measures what calendars and stops cost. The figures of writers and of `awty.due()` are CPU time of the client's server
-//! process (`/proc/PID/schedstat`), because other programs use the machine as well.
+//! Measures the costs of calendars and stops. The figures of writers and of `awty.due()` are the CPU time of the
+//! client's server process (`/proc/PID/schedstat`), because other programs use the machine as well.
 
 use crate::calls::Options;
 use crate::progress::say;
@@ -37,13 +37,12 @@ fn set_up(shop: &Shop) {
     shop.cluster.await_sql("postgres", "the walks to end", "SELECT bool_and(walk = 'done') FROM awty.rule");
 }
 
-/// Returns the CPU time of a process in microseconds.
 fn used_by(pid: i32) -> Option<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
     Some(stat.split(' ').next()?.parse::<f64>().ok()? / 1e3)
 }
 
-/// Returns the CPU time that the server process of a new client takes for the statement, in microseconds.
+/// Returns the CPU time in microseconds that a new client's server process takes for the statement.
 fn cpu(shop: &Shop, statement: &str) -> f64 {
     let mut client = shop.cluster.client("postgres", "shop");
     let pid: i32 = one(&mut client, "SELECT pg_backend_pid()", &[]).get(0);
@@ -62,7 +61,7 @@ fn fill(shop: &Shop, table: &str) {
         .execute("postgres", &[&empty, &rows, "VACUUM ANALYZE awty.future_job, awty_internal.stop", "CHECKPOINT"]);
 }
 
-/// The server repeats the statement for each row, so that the client's time is not measured.
+/// Repeats the statement in the server for each row, so that the client's time is not measured.
 fn each(statement: &str) -> String {
     format!("DO $$ BEGIN FOR n IN 1 .. {WRITES} LOOP {statement}; END LOOP; END $$")
 }
@@ -103,7 +102,7 @@ fn irrelevant(outcome: &mut Outcome, shop: &Shop) {
     let mut client = shop.client("postgres");
     client.batch_execute("SET track_functions = 'all'; BEGIN; UPDATE shop.busy SET customer = 'another'").unwrap();
     let calls = called_functions(&mut client);
-    // The count works: this UPDATE is relevant.
+    // This UPDATE is relevant, so calls must be counted.
     client.batch_execute("UPDATE shop.busy SET status = 'WAITING' WHERE id = 1").unwrap();
     assert!(called_functions(&mut client) > calls, "calls are not counted");
     client.batch_execute("ROLLBACK").unwrap();

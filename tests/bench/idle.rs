@@ -1,5 +1,5 @@
-//! Counts the CPU time of all processes of awty, including processes that have ended. No other child of the postmaster
-//! ends, because autovacuum is off and this program stays connected.
+//! Counts the CPU time of all processes of awty, including ended processes. No other child of the postmaster ends,
+//! because autovacuum is off and this program stays connected.
 
 use crate::options::Options;
 use crate::pending::fill;
@@ -20,7 +20,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // `fill` writes to the table directly, so the launcher does not notice its checks.
+    // The launcher does not notice the checks of `fill`, which writes to the table directly.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");
@@ -70,11 +70,11 @@ fn connected(client: &mut Client) -> Vec<i32> {
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Includes ended children of the process.
+/// Returns CPU times, including those of ended children.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The process name in brackets may contain any characters, so the fields are counted from the closing bracket. The
-    // field `utime` is field 14 of the line.
+    // The process name in brackets may contain any characters, so fields are counted from the closing bracket. `utime`
+    // is field 14 of the line.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

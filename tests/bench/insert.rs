@@ -5,7 +5,7 @@ use crate::stats::{Pairs, median};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// The trigger of the second table executes INSERT … ON CONFLICT on a copy of awty.future_job with all constraints and
+/// The second table's trigger executes INSERT … ON CONFLICT on a copy of awty.future_job with all constraints and
 /// indexes. Unlike awty, it does not round the time.
 const SET_UP: &str = "
 SET ROLE shop;

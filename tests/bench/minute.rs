@@ -1,4 +1,4 @@
-//! pg_cron and awty run in the same server. awty's jobs are due half a minute after pg_cron's jobs, so that they do not
+//! Compares pg_cron and awty in one server. awty's jobs are due half a minute after pg_cron's, so that they do not
 //! disturb each other.
 
 use crate::options::Options;

@@ -3,8 +3,7 @@ use crate::ROWS;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// Factor for the sizes of all measurements. If it is below 1, the results are stored separately, because they are
-    /// only a trial.
+    /// Factor for the sizes of all measurements. A factor below 1 is a trial, whose results are stored separately.
     pub scale: f64,
     pub only: Vec<String>,
 }

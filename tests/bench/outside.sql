@@ -7,7 +7,7 @@ CREATE TABLE plain.attempt (LIKE awty_internal.attempt_default INCLUDING ALL);
 CREATE TABLE plain.queue (id bigint PRIMARY KEY, key text, args jsonb, due timestamptz);
 CREATE INDEX ON plain.queue (due, id);
 
--- Uses a hash of the check in place of awty's key.
+-- A hash of the check replaces awty's key.
 CREATE FUNCTION plain.claim(most integer) RETURNS SETOF plain.lease LANGUAGE sql AS $$
     WITH due AS (
         SELECT f.* FROM plain.pending AS f

@@ -1,4 +1,4 @@
-//! A measurement of some rows keeps the earlier results of all other rows in the results file.
+//! A measurement of some rows keeps the earlier results of all other rows.
 
 use crate::stats::{Pairs, median, spread};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// How the result was measured, unless the page in docs/ already says so.
+    /// How the result was measured, if the page in docs/ does not say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,
@@ -48,7 +48,7 @@ impl Wanted {
     }
 }
 
-/// Axes are logarithmic, or begin at 0 for values over time.
+/// A picture. Its axes are logarithmic, or begin at 0 for values over time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,
@@ -57,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// Lines of this picture. If the list is empty, the picture of an earlier measurement is kept.
+    /// Lines of this picture. Without lines, the picture of an earlier measurement is kept.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

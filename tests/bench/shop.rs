@@ -1,8 +1,8 @@
 //! Most rows of the results table compare two ways to do the work of all checks that are due at one time. Either awty
 //! runs the checks, or one SQL statement (*the ceiling*) does their work.
 //!
-//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. It panics unless all work was done. The
-//! times of awty come from awty's history, because they must not include the time of the client.
+//! Invariant: a measurement starts with vacuumed tables after a checkpoint, and panics unless all work was done. awty's
+//! times come from its history, because they must not include the client's time.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};
@@ -102,7 +102,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Some checks may have begun while others were still being scheduled.
+            // Some checks may have begun before all were scheduled.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);

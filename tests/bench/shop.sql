@@ -1,4 +1,4 @@
--- In the measurement "two roles", the role `other` works with the functions and tables of the role `shop`.
+-- In the measurement "two roles", the role `other` uses the functions and tables of the role `shop`.
 CREATE SCHEMA IF NOT EXISTS shop AUTHORIZATION shop;
 GRANT USAGE ON SCHEMA shop TO PUBLIC;
 GRANT USAGE ON SCHEMA awty TO shop, other;
@@ -55,7 +55,7 @@ SET ROLE other;
 SELECT awty.register('other', 'shop.unshipped');
 RESET ROLE;
 
--- A procedure in the server inserts the orders, so that the client's time is not measured.
+-- Inserts the orders in the server, so that the client's time is not measured.
 CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
 BEGIN
     IF orders = 'shop.watched'::regclass THEN

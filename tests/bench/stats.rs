@@ -1,4 +1,4 @@
-//! The two things that are compared run directly after each other, so that a slow machine affects both.
+//! Compares two things that run directly after each other, so that a slow machine affects both.
 
 pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)

@@ -4,8 +4,8 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// The trigger of the unwatched table executes INSERT … ON CONFLICT on a table with the columns, constraints and
-/// indexes of awty.future_job.
+/// The unwatched table's trigger executes INSERT … ON CONFLICT on a table with the columns, constraints and indexes of
+/// awty.future_job.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -33,7 +33,7 @@ RESET ROLE";
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
-    // Runs lock the tables in this order, so no deadlock is possible.
+    // Runs lock the tables in this order, so they cause no deadlock.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");

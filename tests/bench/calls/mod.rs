@@ -1,6 +1,6 @@
 //! Usage: `bench soak|skew|speed|page|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
-//! awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database. If
-//! `AWTY_PG_NET` is set, pg_net is installed.
+//! awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database.
+//! `AWTY_PG_NET` is set if pg_net is installed.
 //!
 //! A lost or doubled call fails the program, but slowness does not.
 
@@ -59,7 +59,7 @@ pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
         println!("{}", report::table(std::slice::from_ref(&outcome)));
         save(&page.results(options.is_try)?, &outcome)?;
         page.write(options.is_try)?;
-        // The page is written even if a call was lost.
+        // A lost call must not prevent the page.
         outcome.failure.map_or(Ok(()), Err)
     }))
 }

@@ -1,5 +1,5 @@
-//! Measures how long the first page of each view takes with very many rows, and, in twin runs, whether people who reload
-//! the page each second delay calls.
+//! Measures how long the first page of each view takes with very many rows. Pairs of runs show whether people who
+//! reload the page each second delay calls.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::speed::lists::{ask, fill};
@@ -30,17 +30,17 @@ const VIEWS: [&str; 13] = [
 const REQUESTS: usize = 20;
 const MEDIAN_MS: Wanted = Wanted::AtMost(200.0);
 const WORST_MS: Wanted = Wanted::AtMost(1_000.0);
-/// Each schedule has this many attempts, and there are ten times as many checks as schedules.
+/// Attempts of each schedule. There are ten times as many checks as schedules.
 const ATTEMPTS: i32 = 100;
 
 const TARGETS: usize = 100;
 const CALLED: u32 = 3_000;
 const PEOPLE: usize = 10;
-/// Seconds before the measurement. Each schedule is called once in this time.
+/// Seconds before the measurement, in which each schedule is called once.
 const WARM: f64 = 12.0;
 const TWIN: Wanted = Wanted::AtMost(1.5);
 
-/// Starts the gateway. Returns its address, and the line with the cookie of each person.
+/// Starts the gateway. Returns its address, and each person's line with the cookie.
 fn open(place: &mut Place) -> (String, Vec<String>) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let token = "SELECT awty_http.create_token('app', 'admin', '1 day')::text";
@@ -52,7 +52,7 @@ fn open(place: &mut Place) -> (String, Vec<String>) {
     (address, cookies)
 }
 
-/// Reads each view in turn, one view each second, until the end.
+/// Reads one view each second, in turn, until `end`.
 fn reload(address: &str, cookie: &str, first: usize, end: &AtomicBool) -> Result<Vec<f64>, String> {
     let mut times = Vec::new();
     for view in VIEWS.iter().cycle().skip(first) {

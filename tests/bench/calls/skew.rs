@@ -1,4 +1,4 @@
-//! Measures the same schedules twice. The second time, one target hangs, and another target is blocked and has a large
+//! Measures the same schedules twice. The second time, one target hangs, and another is blocked and has a large
 //! backlog.
 
 use crate::calls::place::{Place, pass};
@@ -9,7 +9,7 @@ use crate::stats::Pairs;
 
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
-/// In these seconds before the measurement, each schedule is called once.
+/// Seconds before the measurement, in which each schedule is called once.
 const WARM: f64 = 12.0;
 const WANTED: Wanted = Wanted::AtMost(1.5);
 

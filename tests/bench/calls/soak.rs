@@ -43,8 +43,7 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// Looks only at calls that were due at or after the time `from`, because the schedules were still being created
-/// before.
+/// Ignores calls that were due before the time `from`, while the schedules were being created.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();

@@ -1,15 +1,15 @@
 // Makes HTTP calls with pg-boss and undici: node pg-boss-calls.mjs CALLS LOOPS BATCH CONNECTIONS BEGIN A_SECOND ORIGIN…
 //
-// If BEGIN is 0, all calls are due at once. Otherwise, BEGIN is in seconds since 1970, and A_SECOND calls are due in each second from
-// then on. The program prints the µs since 1970 from which on calls may be made. PGHOST, PGPORT, PGUSER and PGDATABASE name the server.
-// Each of LOOPS loops fetches a batch, makes its calls and completes it, and pauses only when the queue is empty. Each origin has at
-// most CONNECTIONS connections, which are kept open.
+// If BEGIN is 0, all calls are due at once. Otherwise, A_SECOND calls are due in each second from BEGIN on, in seconds since 1970. The
+// program prints the µs since 1970 from which on it may make calls. PGHOST, PGPORT, PGUSER and PGDATABASE name the server. Each of LOOPS
+// loops fetches, calls and completes one batch after the other, and pauses only when the queue is empty. Each origin has at most
+// CONNECTIONS permanent connections.
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
 import PgBoss from "pg-boss";
 import { Agent, request } from "undici";
 
-// This is a fifth of the shortest pause that pg-boss's own work() allows.
+// A fifth of the shortest pause that pg-boss's own work() allows.
 const POLL_MS = 100;
 const [calls, loops, batch, connections, begin, aSecond] = process.argv.slice(2, 8).map(Number);
 const origins = process.argv.slice(8);

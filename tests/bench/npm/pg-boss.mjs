@@ -1,7 +1,7 @@
-// Does the job of the benchmark with pg-boss: node pg-boss.mjs JOBS CONCURRENCY BATCH
+// Does the benchmark's job with pg-boss: node pg-boss.mjs JOBS CONCURRENCY BATCH
 //
 // Prints the seconds from the first fetch to the last completion. PGHOST, PGPORT, PGUSER and PGDATABASE name the server. The program
-// calls fetch() and complete() without a pause, because pg-boss's work() would wait half a second between two batches.
+// calls fetch() and complete() without a pause, because work() would wait half a second between two batches.
 import pg from "pg";
 import PgBoss from "pg-boss";
 

@@ -1,4 +1,4 @@
-//! The first requests plan the statements, so they do not count.
+//! Measures requests for lists. The first requests do not count, because they plan the statements.
 
 use super::compare::add;
 use crate::calls::Options;
@@ -45,7 +45,7 @@ fn fine(seconds: f64) -> String {
     format!("{:.1} ms", seconds * 1e3)
 }
 
-/// Makes schedules, and this many attempts of each.
+/// Creates schedules with `attempts` attempts each.
 pub fn fill(client: &mut Client, from: i32, to: i32, attempts: i32) {
     client.execute(ENDPOINTS, &[&from, &to, &ORIGINS]).unwrap();
     client.execute(CHECKS, &[&from, &to, &ORIGINS]).unwrap();
@@ -61,7 +61,7 @@ fn analyze(client: &mut Client) {
     }
 }
 
-/// `header` is a line that says who asks.
+/// Makes a request. `header` is a line that identifies the caller.
 pub fn ask(address: &str, header: &str, path: &str) -> Result<f64, String> {
     let began = Instant::now();
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;

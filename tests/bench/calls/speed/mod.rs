@@ -12,7 +12,7 @@ use compare::{add, best, per_second};
 use field::Field;
 use run::Calls;
 
-/// pg_net is measured once with each batch size. The comparison then uses the best one.
+/// Batch sizes of pg_net. Each is measured once, and the comparison uses the best.
 const BATCHES: [u32; 4] = [200, 1_000, 2_500, 5_000];
 const DEFAULT_BATCH: u32 = BATCHES[0];
 const LOOPS: [[u32; 2]; 5] = [[1, 500], [1, 2_000], [2, 500], [2, 2_000], [4, 500]];
@@ -50,7 +50,7 @@ pub fn speed(options: &Options) -> Result<Outcome, String> {
     } else {
         None
     };
-    // The first measurement warms up the machine.
+    // The first measurement warms up the machine, so it does not count.
     println!("gateway, not counted: {:.0}/s", ways::gateway(&mut field, &calls)?.rate());
     let mut rates = Rates::default();
     for round in 1..=options.rounds {

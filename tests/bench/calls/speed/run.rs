@@ -27,7 +27,7 @@ impl Run {
         self.arrivals.len() as f64 / ((last - self.begin) as f64 / 1e6)
     }
 
-    /// p99 of the lateness in seconds, and the number of calls that arrived too early.
+    /// Returns the 99th percentile of the lateness in seconds, and the number of early calls.
     pub fn lateness(&self, each_second: u32) -> (f64, usize) {
         let late = |arrival: &Arrival| {
             let due = self.begin + i64::from(arrival.schedule.saturating_sub(1) / each_second) * 1_000_000;

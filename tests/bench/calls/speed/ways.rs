@@ -1,4 +1,4 @@
-//! Every program starts when all calls are already in its queue.
+//! Measures programs that make calls. Each program starts when all calls are in its queue.
 
 use super::field::{Field, LONGEST};
 use super::run::{Calls, Run};
