@@ -55,7 +55,7 @@ public class JdbcClient {
 
     public static void main(String[] arguments) throws Exception {
         Map<String, String> at = System.getenv();
-        // pgjdbc takes no socket directory, so the set-up lets the cluster listen on loopback.
+        // pgjdbc accepts no socket directory, so the set-up lets the cluster listen on loopback.
         String url = "jdbc:postgresql://127.0.0.1:" + at.get("PGPORT") + "/" + at.get("PGDATABASE") + "?user=" + at.get("PGUSER");
         db = DriverManager.getConnection(url);
         PGInterval hour = new PGInterval(0, 0, 0, 1, 0, 0);

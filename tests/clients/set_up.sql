@@ -1,4 +1,4 @@
--- A client of tests/clients gets a role that may create schemas and is no superuser.
+-- Each client of tests/clients gets a role that may create schemas and is no superuser.
 CREATE EXTENSION awty;
 CREATE ROLE app LOGIN;
 GRANT USAGE ON SCHEMA awty TO app;

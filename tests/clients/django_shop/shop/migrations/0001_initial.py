@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     operations = [
-        # template1 contains awty, so awty is already installed. The statement changes nothing and needs no superuser.
+        # awty is already installed, because template1 contains it. The statement therefore needs no superuser.
         migrations.RunSQL("CREATE EXTENSION IF NOT EXISTS awty"),
         migrations.CreateModel(name="Order", fields=[
             ("id", models.BigAutoField(primary_key=True, serialize=False, auto_created=True, verbose_name="ID")),
