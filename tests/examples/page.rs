@@ -1,4 +1,4 @@
-//! A block of `sql` that is not closed, or a block of `text` without its `sql`, fails the test.
+//! An open block of `sql`, or a block of `text` without its `sql`, fails the test.
 
 use std::path::{Path, PathBuf};
 
