@@ -1,4 +1,4 @@
-//! An event counts as failed only if the cluster does not recover in time.
+//! An event fails only if the cluster does not recover in time.
 
 use crate::place::{ELECTED_WITHIN, Place};
 use crate::random::Random;
@@ -10,11 +10,11 @@ use std::time::Duration;
 pub enum Event {
     Switchover,
     KillPostmaster,
-    /// SIGKILL of the primary's postmaster and of Patroni, which starts again after the failover.
+    /// Kills the primary's postmaster and Patroni, which starts again after the failover.
     KillBoth,
-    /// SIGSTOP of the primary's Patroni until some time after the failover.
+    /// Stops the primary's Patroni until some time after the failover.
     FreezePatroni,
-    /// etcd is killed for 40 s.
+    /// Kills etcd for 40 s.
     EtcdAway,
     Pitr,
     PgBackRest,
@@ -72,7 +72,7 @@ impl Event {
 
 fn switchover(place: &Place, old: usize) -> Result<(), String> {
     let member = &place.members[old];
-    // Patroni refuses a switchover while its record of the synchronous standby is older than the server's state.
+    // Patroni refuses a switchover until its record of the synchronous standby is up to date.
     poll("Patroni to accept the switchover", Duration::from_secs(60), || {
         let body = format!("{{\"leader\": \"{}\"}}", member.name);
         match member.ask("POST /switchover", &body) {

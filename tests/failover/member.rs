@@ -78,7 +78,7 @@ impl Member {
         Self::leads(self.rest_port)
     }
 
-    /// A frozen Patroni does not answer.
+    /// Returns whether the member leads. A frozen Patroni does not answer.
     pub fn leads(rest_port: u16) -> bool {
         ask(rest_port, "GET /primary", "").is_ok_and(|(status, _)| status == 200)
     }

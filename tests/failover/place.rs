@@ -1,4 +1,4 @@
-//! All processes work in one folder, so that they end when the folder is removed.
+//! All processes work in one folder, and end when the folder is removed.
 
 use crate::member::Member;
 use crate::orders::TABLES;
@@ -37,7 +37,7 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Below the range of outgoing connections, so that no such connection takes the port of a stopped server.
+/// Ports below the range of outgoing connections, which could otherwise take the port of a stopped server.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -48,8 +48,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// With etcd's v3 interface, Patroni 3.0.2 takes the primary's key without checking which member holds this key. A
-/// Patroni that was frozen for a while could then take the key from the new primary, whose commits would be lost.
+/// With etcd's v3 interface, Patroni 3.0.2 takes the primary's key without checking which member holds it. A Patroni
+/// that was frozen for a while could then take the key from the new primary, whose commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
@@ -71,8 +71,7 @@ impl Place {
         for number in 0..3 {
             place.members[number].start_patroni(&place.folder);
             if number == 0 {
-                // The other two members copy their data from the first member, so the first member must be the primary
-                // by now.
+                // The other two members copy their data from the first, so it must be the primary by now.
                 poll("the first primary", Duration::from_secs(90), || place.leader().ok_or("none".into()))?;
             }
         }

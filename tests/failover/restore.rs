@@ -1,5 +1,4 @@
-//! A restored server must run no checks before `awty.adopt()` is called. After this call, its databases must be
-//! complete.
+//! A restored server must run no checks before `awty.adopt()`, and its databases must be complete afterwards.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};
