@@ -1,4 +1,4 @@
--- pgbench: the warehouse ships one of the orders that are packed.
+-- pgbench: the warehouse ships one of the packed orders.
 UPDATE shop.orders SET status = 'SHIPPED'
 WHERE id = (SELECT id FROM shop.orders
             WHERE status = 'UNSHIPPED' AND ready_at <= clock_timestamp()

@@ -1,5 +1,4 @@
--- A small shop wants an alert for every order that has not shipped 3 seconds after it was placed, and a second one
--- after 5 seconds.
+-- A small shop wants an alert for every order that has not shipped 3 seconds after it was placed, and another after 5 seconds.
 
 CREATE TABLE shop.orders (
     id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -12,7 +11,7 @@ CREATE INDEX orders_to_ship_idx ON shop.orders (ready_at) WHERE status = 'UNSHIP
 -- The whole rule. Its alerts are in awty.alert.
 SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 seconds', escalate => '{5 seconds}');
 
--- The trigger reads the clock after the rule's trigger, which fires first because of its name.
+-- This trigger fires after the rule's trigger because of its name, so it reads the clock later.
 CREATE TABLE shop.shipment (
     order_id         bigint PRIMARY KEY REFERENCES shop.orders,
     shipped_at       timestamptz NOT NULL

@@ -1,7 +1,7 @@
 -- Returns the errors: one row per order and level whose alerts or history do not fit the order.
 --
--- The database's own record decides about an order that shipped at about that moment: shipped_at was read after its
--- check was cancelled, and a run that was not over by then commits nothing.
+-- An order may ship at about the time of its alert. The database's record then decides: shipped_at was read after the check was
+-- cancelled, and a run that had not ended by then commits nothing.
 WITH due AS (
     SELECT o.id, l.level, s.shipped_at, a.cleared_at,
            CASE WHEN l.level = 1 THEN a.raised_at WHEN a.level >= l.level THEN coalesce(a.escalated_at, a.raised_at) END AS raised_at,

@@ -1,9 +1,9 @@
-# Makes and uses folders with another Debian and its PostgreSQL. Other scripts source this file after lib.sh.
+# Makes and uses folders with another Debian and its PostgreSQL. Scripts source this file after lib.sh.
 # shellcheck shell=bash
 
 folder_of() { echo "${AWTY_FOLDER:-/var/tmp/awty-folder-$1}"; }
 
-# make_folder MAJOR: installs the Debian release that has this version with mmdebstrap (1.6 GB), and keeps the folder. MIRROR replaces
+# make_folder MAJOR: uses mmdebstrap to install the Debian release that has this version (1.6 GB), and keeps the folder. MIRROR replaces
 # Debian's servers.
 make_folder() {
     local major=$1 folder release packages
@@ -30,8 +30,8 @@ make_folder() {
     cargo fetch -q --locked
 }
 
-# enter_folder MAJOR [NAME=VALUE...] COMMAND...: runs the command in the folder's checkout. The mounts end with the command, because the
-# command has its own mount namespace. The target directory is outside of the folder.
+# enter_folder MAJOR [NAME=VALUE...] COMMAND...: runs the command in the folder's checkout, in its own mount namespace, so that the mounts
+# end with the command. The target directory is outside of the folder.
 enter_folder() {
     local major=$1 name passed=()
     shift

@@ -1,4 +1,4 @@
-# Functions for paths, messages and PostgreSQL, which the other scripts source.
+# Functions for paths, messages and PostgreSQL. The other scripts source this file.
 # shellcheck shell=bash
 
 ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -57,7 +57,7 @@ find_pg_config() {
     command -v pg_config || true
 }
 
-# Whether awty can be built for and tested on the server of this pg_config.
+# Tells whether awty can be built for and tested on the server of this pg_config.
 server_complete() {
     [[ -x $1 && -x $("$1" --bindir)/postgres && -f $("$1" --includedir-server)/postgres.h ]] &&
         [[ -x $(pgxs_test_dir "$1")/regress/pg_regress ]]

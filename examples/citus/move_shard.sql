@@ -9,7 +9,7 @@
 DROP SCHEMA IF EXISTS awty_citus CASCADE;
 CREATE SCHEMA awty_citus;
 
--- Each node has shards of this table. A row that is inserted for a node makes the trigger work on that node, in the transaction of the move.
+-- Each node has shards of this table. A row that is inserted for a node fires the trigger on that node, in the transaction of the move.
 CREATE TABLE awty_citus.parcel (
     place bigint NOT NULL,
     relation text NOT NULL,
@@ -22,7 +22,7 @@ SELECT create_distributed_table('awty_citus.parcel', 'place', colocate_with => '
 CREATE FUNCTION awty_citus.handle() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NEW.checks IS NULL THEN
-        -- FOR UPDATE undoes a run that is under way, and waits until a client that has locked a check commits.
+        -- FOR UPDATE undoes a run in progress, and waits for the commit of a client that has locked a check.
         SELECT coalesce(jsonb_agg(to_jsonb(c)), '[]') INTO NEW.checks
         FROM (SELECT f.* FROM awty.future_job AS f
               WHERE f.entity_name = ANY (NEW.entity_names)

@@ -1,4 +1,4 @@
-// An external worker in Node: npm install pg; PGHOST, PGDATABASE, PGUSER say where. If it ends with an error, start it again.
+// An external worker in Node: npm install pg. PGHOST, PGDATABASE and PGUSER name the server. If it ends with an error, start it again.
 const { Client } = require("pg");
 const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
 

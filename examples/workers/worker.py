@@ -1,4 +1,5 @@
-# An external worker in Python: pip install psycopg; PGHOST, PGDATABASE, PGUSER say where. If it ends with an error, start it again.
+# An external worker in Python: pip install psycopg. PGHOST, PGDATABASE and PGUSER name the server. If it ends with an error, start it
+# again.
 import os, time, psycopg
 
 def send_mail(entity_key, args, key):  # must return within the job's timeout; key is the same each time this mail is tried

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An external worker with psql: PGHOST, PGDATABASE, PGUSER say where. If it ends with an error, start it again.
+# An external worker with psql. PGHOST, PGDATABASE and PGUSER name the server. If it ends with an error, start it again.
 set -euo pipefail
 sql() { psql -XAtq -v ON_ERROR_STOP=1 "$@" -f -; }
 
