@@ -1,4 +1,3 @@
--- Tests awty.alter(), which changes and resets options, and changes the function or the role of a job.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -31,7 +30,6 @@ TABLE test.options;
 SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{run_as}')$$);
 SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{Timeout}')$$);
 
--- A job can get another function, even one that takes sets.
 SELECT awty.alter('unpaid', function => 'shop.stale');
 TABLE test.options;
 SELECT test.raises($$SELECT awty.alter('unpaid', function => 'shop.nothing')$$);
@@ -42,14 +40,14 @@ SELECT awty.alter('unpaid', function => 'shop.unpaid');
 SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s', max_checks => -1)$$);
 TABLE test.options;
 
--- Pending checks keep their slot when the job's slot changes, but run with the new options.
+-- Pending checks keep their slot, but run with the new options.
 SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
 SELECT awty.alter('unpaid', slot => '1 hour');
 SELECT next_check_at = date_trunc('day', now()) + interval '2 days 10:01' FROM awty.future_job;
 SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
 SELECT next_check_at = date_trunc('day', now()) + interval '2 days 11:00' FROM awty.future_job;
 
--- A job can get another role if the caller can become this role, and this role may execute the function.
+-- A job can get another role that the caller can become, and that may execute the function.
 SET ROLE regress_app;
 SELECT awty.alter('unpaid', run_as => 'regress_app');
 TABLE test.options;

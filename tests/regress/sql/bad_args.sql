@@ -1,11 +1,9 @@
--- Tests args that are too large, too deep or not jsonb, and calls every function with NULL only.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- The limit of 1 MiB counts the uncompressed text, with its numbers written out. PostgreSQL itself refuses text that is
--- not jsonb.
+-- The limit of 1 MiB counts the uncompressed text, with its numbers written out.
 SELECT args, test.sqlstate(format('SELECT awty.schedule(%L, %L, %L, after => %L, args => (%s)::jsonb)', 'orders', '1', 'unpaid', '1 h', args))
 FROM unnest(ARRAY['to_jsonb(repeat(''x'', 100000000))', 'repeat(''['', 1000000) || repeat('']'', 1000000)', 'to_jsonb(array_fill(1, ARRAY[200000]))',
     $$'"\u0000"'$$, $$'{"\u0000": 1}'$$, $$'{"a":'$$, $$''$$, $$'"\ud83d"'$$,
@@ -16,7 +14,7 @@ SELECT awty.schedule('orders', '2', 'unpaid', after => '1 h', args => (repeat('[
 SELECT args = (repeat('[', 1000) || repeat(']', 1000))::jsonb FROM awty.future_job;
 SELECT awty.unregister('unpaid');
 
--- The query finds every function of the schema, even of later versions.
+-- Calls every function with NULL only, even functions of later versions.
 RESET ROLE;
 SELECT call, test.raises('SELECT ' || call)
 FROM pg_proc AS p CROSS JOIN LATERAL (

@@ -27,11 +27,10 @@ SELECT function, test.register('shop.' || function) FROM unnest(ARRAY['wrong_arg
     'any_element', 'any_record', 'of_history', 'two_answers']) AS function;
 -- These two functions have the right signature: one OUT parameter is a result, and VARIADIC is an array.
 SELECT function, awty.register(function, 'shop.' || function), awty.unregister(function) FROM unnest('{answer, rest}'::text[]) AS function;
--- An overload with another signature does not matter, even with a default.
 CREATE FUNCTION shop.with_default(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT awty.register('with_default', 'shop.with_default'), awty.unregister('with_default');
 
--- These functions have the right arguments, but are no plain functions or have a wrong result type.
+-- These functions have the right arguments, but are no plain functions or return a wrong type.
 CREATE PROCEDURE shop.a_procedure(awty.future_job) LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.step(timestamptz, awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE AGGREGATE shop.an_aggregate(awty.future_job) (sfunc = shop.step, stype = timestamptz);
@@ -46,12 +45,12 @@ CREATE DOMAIN shop.moment AS timestamptz;
 CREATE FUNCTION shop.a_domain(awty.future_job) RETURNS shop.moment LANGUAGE sql AS 'SELECT now()::shop.moment';
 SELECT function, test.register('shop.' || function) FROM unnest(ARRAY['a_procedure', 'an_aggregate', 'a_set', 'a_table', 'without_zone', 'nothing',
     'one_for_many', 'many_for_one', 'set_for_many', 'a_domain']) AS function;
--- The name is ambiguous, because one function takes a single check and another takes sets.
+-- The name is ambiguous: one function takes a single check, and another takes sets.
 CREATE FUNCTION shop.both(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.both(awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS 'SELECT ARRAY[now()]';
 SELECT test.register('shop.both');
 
--- A function in a temporary schema is refused by both names, and so is a name that is not on the search_path.
+-- A function in a temporary schema is refused by both names, as is a name that is not on the search_path.
 CREATE FUNCTION pg_temp.mine(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT test.register('pg_temp.mine');
 SELECT test.register('mine');
@@ -65,7 +64,6 @@ SELECT function_schema, function_name FROM awty.job WHERE job = 'unpaid';
 SELECT awty.unregister('unpaid');
 RESET search_path;
 
--- The function belongs to another role, or the job's role has no EXECUTE on the function.
 RESET ROLE;
 REVOKE EXECUTE ON FUNCTION shop.unpaid(awty.future_job), shop.stale(awty.future_job[]) FROM PUBLIC;
 SET ROLE regress_mallory;
@@ -105,7 +103,7 @@ DROP FUNCTION shop.fickle(awty.future_job);
 CREATE FUNCTION shop.fickle(awty.future_job) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$;
 SELECT test.schedule('fickle');
 DROP FUNCTION shop.fickle(awty.future_job);
--- A new body or an overload that takes sets does not change the job, because the job stores the exact signature.
+-- A new body or another overload does not change the job, because the job stores the exact signature.
 CREATE FUNCTION shop.fickle(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 SELECT test.schedule('fickle');
 -- If a set-based job has lost its function, the hint shows the function to create.

@@ -1,4 +1,3 @@
--- Tests NULL, empty, too long, odd or wrong names in each argument that is a name.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -14,7 +13,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$schedule('orders', '1', NULL, after => '1 h')$$, $$schedule('', '1', 'unpaid', after => '1 h')$$,
     $$schedule('orders', '', 'unpaid', after => '1 h')$$, $$schedule('orders', '1', '', after => '1 h')$$]) AS call;
 
--- Each argument gets the longest valid name and a name that is one byte longer. A letter of two bytes counts as two.
+-- Each argument gets the longest valid name, and a name that is one byte longer. 'ü' has two bytes.
 SELECT awty.register(repeat('ü', 31) || 'x', 'shop.unpaid');
 SELECT octet_length(job), char_length(job) FROM awty.job WHERE job LIKE 'ü%';
 SELECT awty.schedule(repeat('é', 127) || 'x', repeat('€', 341) || 'x', repeat('ü', 31) || 'x', after => '1 hour') > 0;
@@ -39,7 +38,7 @@ SELECT awty.register(E'new\nline', 'shop.unpaid');
 SELECT test.raises(format('SELECT awty.register(%L, %L)', E'new\nline', 'shop.stale'));
 SELECT awty.unregister(E'new\nline');
 
--- For an unknown job, the hint names the job with the nearest name, or shows how to register a job.
+-- For an unknown job, the hint names the most similar job, or shows how to register a job.
 SELECT name, test.raises(format('SELECT awty.schedule(%L, %L, %L, after => %L)', 'orders', '1', name, '1 h'))
 FROM unnest(ARRAY['unshiped', 'unhsipped', 'Unshipped', 'unpaid ', 'upnaid', 'refund', 'it''s']) AS name;
 SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
@@ -47,7 +46,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$allow('umpaid', 'regress_app')$$, $$disallow('umpaid', 'regress_app')$$, $$cancel('orders', '1', 'umpaid')$$,
     $$next_slot(now(), 'umpaid')$$]) AS call;
 
--- The hint names only jobs that the caller may read, at first none, then one of two.
+-- The hint names only jobs that the caller may read: none, and then one of two.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpiad', after => '1 h')$$);
 SELECT test.raises($$SELECT awty.cancel('orders', '1', 'unpiad')$$);

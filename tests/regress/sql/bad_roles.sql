@@ -1,5 +1,5 @@
--- Tests the role of a job, which is the caller or a role that the caller can become. It must be able to connect, and
--- must not have more rights than the owner of the function.
+-- A job's role is the caller, or a role that the caller can become. It must be able to connect, and must not have more
+-- rights than the owner of the function.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_team LOGIN;
@@ -84,7 +84,6 @@ SELECT test.attribute('IN ROLE pg_monitor');
 SELECT test.attribute('IN ROLE pg_read_all_data');
 SELECT test.attribute('CREATEDB');
 SELECT test.attribute('INHERIT CONNECTION LIMIT 0');
--- Rights through another role count as well.
 CREATE ROLE regress_between IN ROLE pg_monitor;
 SELECT test.attribute('IN ROLE regress_between');
 SELECT test.attribute('NOINHERIT IN ROLE regress_between');
@@ -108,7 +107,7 @@ SELECT awty.unregister('mighty'), awty.unregister('mighty_set'), awty.unregister
 ALTER ROLE regress_team NOCREATEROLE;
 REVOKE regress_shop FROM regress_team;
 
--- A superuser writes to a table of mallory, whose trigger tries to run mallory's function as superuser.
+-- A superuser writes to mallory's table, whose trigger tries to run mallory's function as superuser.
 CREATE SCHEMA mallory AUTHORIZATION regress_mallory;
 SET ROLE regress_mallory;
 CREATE FUNCTION mallory.takeover(awty.future_job) RETURNS timestamptz LANGUAGE plpgsql

@@ -1,4 +1,3 @@
--- Tests awty.cancel() by entity, by entity and job, repeatedly, and for checks of other roles.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -39,8 +38,7 @@ SELECT count(*) FROM awty.future_job WHERE entity_key = '3';
 ROLLBACK;
 SELECT count(*) FROM awty.future_job WHERE entity_key = '3';
 
--- A role that may schedule a job may cancel its checks. For other roles, the checks do not exist or the call is
--- refused.
+-- A role that may schedule a job may cancel its checks. Other roles find no checks, or are refused.
 SET ROLE regress_eve;
 SELECT awty.cancel('orders', '3');
 SELECT test.raises($$SELECT awty.cancel('orders', '3', 'unpaid')$$);

@@ -1,4 +1,3 @@
--- Tests awty.check_now(), which makes a check due now instead of at its slot.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -8,8 +7,7 @@ SELECT awty.schedule('orders', 1, 'unpaid', after => '1 hour', args => '{"level"
 \gset
 SELECT first_check_at AS first FROM awty.future_job WHERE id = :id
 \gset
--- The transaction keeps a worker from running the check in between. Only the time of the check changes, to now and not
--- to a slot.
+-- In the transaction, no worker can run the check. Its time becomes now, which is no slot.
 BEGIN;
 SELECT awty.check_now('orders', 1) = :id;
 SELECT id = :id AS same, args, first_check_at = :'first' AS first, next_check_at BETWEEN now() AND clock_timestamp() AS now, check_count, attempt, held FROM awty.future_job WHERE id = :id;
@@ -17,7 +15,6 @@ SELECT awty.check_now('orders', '1', 'unpaid') = :id;
 ROLLBACK;
 SELECT next_check_at = :'first' FROM awty.future_job WHERE id = :id;
 
--- The call is refused without a check or an entity, and for several checks, a held check, or another role's check.
 SELECT test.raises(call) FROM unnest(ARRAY[$$SELECT awty.check_now('orders', 2)$$, $$SELECT awty.check_now('orders', 1, 'unshipped')$$,
     $$SELECT awty.check_now('orders', 1, 'unpiad')$$, $$SELECT awty.check_now('orders', NULL::text)$$, $$SELECT awty.check_now('', 1)$$]) AS call;
 SELECT awty.schedule('orders', 1, 'unshipped', after => '1 hour') > 0;

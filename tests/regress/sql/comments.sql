@@ -1,4 +1,3 @@
--- Tests that every object has a COMMENT, which \d+, \df+ and schema browsers show.
 \pset format unaligned
 \pset tuples_only on
 

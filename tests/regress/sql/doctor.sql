@@ -1,10 +1,8 @@
--- Tests that awty.doctor() finds each problem that this test creates, and nothing else.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
--- Removes rows of earlier tests.
 DELETE FROM awty.future_job_history;
 -- awty is off and no job is registered, so there are no findings.
 SELECT * FROM awty.doctor();
@@ -64,7 +62,7 @@ SELECT awty.create_calendar('old', hours, zone, closed || (current_date - 29), r
 SELECT awty.create_calendar('two', hours, zone, '{2020-01-01, 2020-05-01}') FROM awty.calendar;
 SELECT awty.repeat('moves', every => '1 hour', zone => 'Europe/Berlin', calendar => 'two', entity_key => 'two') > now();
 SELECT finding FROM awty.doctor() WHERE finding LIKE '%calendar%';
--- If PostgreSQL does not know a calendar's zone, all time of the calendar is open.
+-- If PostgreSQL does not know a calendar's zone, all its time is open.
 RESET ROLE;
 UPDATE awty.calendar SET zone = 'Nowhere/Lost' WHERE calendar = 'two';
 SET ROLE regress_shop;

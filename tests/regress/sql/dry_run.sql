@@ -1,4 +1,3 @@
--- Tests awty.dry_run(), which shows what would become of a check, and changes nothing.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -22,7 +21,7 @@ BEGIN
     RETURN NULL;
 END $$;
 SELECT awty.register('try', 'shop.try', timeout => '100 ms', max_attempts => 2);
--- The session belongs to another role and has used SET ROLE. The function cannot get back the rights of the session.
+-- The session of another role has used SET ROLE. The function cannot get back this role's rights.
 CREATE FUNCTION shop.escape(j awty.future_job) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF j.args ->> 0 IS NOT NULL THEN EXECUTE j.args ->> 0; END IF;
@@ -83,7 +82,7 @@ SET statement_timeout = '50 ms';
 SELECT awty.dry_run('orders', 'none', 'try', '{"do": "slow"}');
 RESET statement_timeout;
 
--- The client's transaction continues, with its own work, settings, cursors and deferred constraints.
+-- The client's transaction continues, with its work, settings, cursors and deferred constraints.
 BEGIN;
 INSERT INTO shop.tried VALUES (7, 'mine');
 DECLARE c CURSOR WITH HOLD FOR SELECT generate_series(1, 3);

@@ -1,17 +1,17 @@
--- Tests that a dump contains the tables and sequences with data of users. The other tables describe only this server.
+-- A dump contains the tables and sequences with data of users.
 \pset format unaligned
 \pset tuples_only on
 SELECT 'carried', config::regclass, filter = '' AS whole
 FROM pg_extension, unnest(extconfig, extcondition) AS c (config, filter) WHERE extname = 'awty' ORDER BY config::regclass::text;
 
--- Lists the tables that no dump contains: the runs in progress, the counts of runs, and the identity of this
--- installation. Any other table here means lost data.
+-- Lists the tables that no dump contains, because they describe only this server: the runs in progress, the counts of
+-- runs, and the identity of the installation.
 SELECT 'left behind', c.oid::regclass
 FROM pg_class AS c JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
 JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
 WHERE e.extname = 'awty' AND c.relkind IN ('r', 'p', 'S') AND c.oid <> ALL (e.extconfig) ORDER BY c.oid::regclass::text;
 
--- The sequence of an identity column must belong to the extension, because it could not be registered otherwise.
+-- An identity column's sequence must belong to the extension, or it could not be registered.
 SELECT pg_get_serial_sequence('awty.future_job', 'id');
 SELECT deptype FROM pg_depend WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_extension'::regclass
     AND objid = 'awty.future_job_id_seq'::regclass;

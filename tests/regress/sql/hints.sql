@@ -1,11 +1,11 @@
--- Tests hints with a statement. After a role with the right has executed it, the refused call succeeds.
+-- After a role with the right has executed the hint's statement, the refused call succeeds.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE "regress ""odd""" LOGIN;
 CREATE SCHEMA "Odd ""schema""";
 GRANT USAGE ON SCHEMA awty TO "regress ""odd""";
 GRANT USAGE, CREATE ON SCHEMA "Odd ""schema""" TO PUBLIC;
--- Makes the call as the role, executes the hint and the ending as the healer, and repeats the call.
+-- Makes the call as the role, executes the hint with the ending as the healer, and repeats the call.
 CREATE FUNCTION test.heals(role name, call text, healer name DEFAULT 'postgres', ending text DEFAULT '') RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     answer text;

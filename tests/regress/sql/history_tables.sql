@@ -1,4 +1,4 @@
--- Tests that pending checks are only in awty.future_job, and finished checks only in the history.
+-- Pending checks are only in awty.future_job, and finished checks only in the history.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -9,14 +9,13 @@ SELECT awty.register('none_of_them', 'shop.unpaid', keep_history => 'none');
 SELECT count(awty.schedule('history', n::text, job, after => '1 day', args => to_jsonb(n)))
 FROM generate_series(1, 4) AS n, unnest('{all_of_them, that_ran, none_of_them}'::text[]) AS job;
 
--- The check has run before. Its history row has the number and the time of its runs.
+-- The check has run before, so its history row has the number and the time of its runs.
 RESET ROLE;
 UPDATE awty.future_job SET check_count = 2, attempt = 1 WHERE entity_name = 'history' AND entity_key = '4';
 INSERT INTO awty_internal.check_stat (check_id, runs, run_time, started_at, lateness)
 SELECT id, 3, '1.5 s', '2026-01-01 10:00:00.25+00', '0.25 s' FROM awty.future_job WHERE entity_name = 'history' AND entity_key = '4';
 SET ROLE regress_shop;
 
--- The checks are replaced, cancelled for one job and for all jobs, and unregistered.
 SELECT count(awty.schedule('history', '1', job, after => '2 days', args => '"again"'))
 FROM unnest('{all_of_them, that_ran, none_of_them}'::text[]) AS job;
 SELECT awty.cancel('history', '2', 'all_of_them');

@@ -1,4 +1,3 @@
--- Tests awty.hold() with a note, and awty.release().
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -46,7 +45,6 @@ SET ROLE regress_shop;
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
 SELECT awty.hold('orders', 1, note => 'x'), awty.release('orders', 1);
--- Users cannot read the table of holds.
 SELECT test.sqlstate($$TABLE awty_internal.hold$$);
 
 -- A check that falls due while it is held follows the job's on_missed. The UPDATE simulates that a day has passed.

@@ -1,4 +1,3 @@
--- Tests DROP EXTENSION, and the installation in a hostile database and by roles without the right.
 \pset format unaligned
 \pset tuples_only on
 SELECT current_database() AS database
@@ -17,7 +16,7 @@ CREATE EXTENSION awty;
 SELECT count(*) FROM pg_extension WHERE extname = 'awty';
 DROP SCHEMA awty CASCADE;
 
--- An ordinary role cannot install awty, even if it owns the database.
+-- An ordinary role cannot install awty, even as the owner of the database.
 ALTER DATABASE awty_regress_hostile OWNER TO regress_mallory;
 SET ROLE regress_mallory;
 \set VERBOSITY sqlstate

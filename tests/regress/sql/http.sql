@@ -1,4 +1,3 @@
--- Tests awty_http: its functions and columns, its rights, and one example of each call.
 \pset format unaligned
 \pset tuples_only on
 SET client_min_messages = warning;

@@ -1,10 +1,10 @@
--- Tests keys of any scalar type, and awty.key() for several columns. No setting of the session changes a key.
+-- No setting of the session changes a key.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- Keys can be numbers, uuids, dates and so on. Literals, untyped parameters and other string types are text.
+-- Keys can have any scalar type. Literals, untyped parameters and other string types are text.
 SELECT awty.schedule('orders', 42, 'unpaid', after => '1 day') > 0, awty.schedule('orders', 42::smallint, 'unpaid', after => '1 day', on_conflict => 'keep') > 0;
 SELECT awty.schedule('orders', key, 'unpaid', after => '1 day') > 0 FROM (VALUES (-9223372036854775807::bigint)) AS v (key);
 SELECT awty.schedule('orders', 'c0ffee00-0000-4000-8000-000000000001'::uuid, 'unpaid', after => '1 day') > 0;
@@ -45,7 +45,6 @@ RESET bytea_output;
 RESET search_path;
 SELECT :'key';
 
--- awty.key() makes a JSON array of texts from several columns.
 SELECT awty.key(1, 'b'), awty.key(true, 1.50, NULL::text IS NULL), awty.key('one'), awty.key(VARIADIC ARRAY['a', 'b']);
 SELECT awty.key('"', E'\\', E'\n\t', 'ünï', ''), awty.key('a, "b"') = awty.key('a', 'b'), awty.key(1, 23) = awty.key(12, 3);
 SELECT awty.key('a"b', 2)::jsonb = jsonb_build_array('a"b', '2'), awty.key(1, 2) = json_build_array('1', '2')::text;
@@ -56,7 +55,7 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.schedule('orders', ROW(1, 2), 'unpaid', after => '1 day')$$, $$SELECT awty.cancel('orders', c) FROM awty.future_job AS c LIMIT 1$$,
     $$SELECT awty.schedule('orders', NULL::integer, 'unpaid', after => '1 day')$$, $$SELECT awty.schedule('orders', to_jsonb(repeat('x', 1100)), 'unpaid', after => '1 day')$$,
     $$SELECT awty.key(1, NULL)$$, $$SELECT awty.key(NULL)$$, $$SELECT awty.key(VARIADIC NULL::text[])$$, $$SELECT awty.key(VARIADIC '{}'::int[])$$, $$SELECT awty.key(ROW(1, 2))$$, $$SELECT awty.key(1, ARRAY[1])$$]) AS call;
--- A key cannot be an array, because an array is many keys (see awty.schedule_many()).
+-- An array is no key, because it is many keys (see awty.schedule_many()).
 SELECT test.sqlstate($$SELECT awty.schedule('orders', ARRAY[1, 2], 'unpaid', after => '1 day')$$), test.sqlstate($$SELECT awty.key()$$);
 
 SELECT awty.unregister('unpaid') > 0;

@@ -1,4 +1,3 @@
--- Tests the calls of external workers, with their arguments, results and errors.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;

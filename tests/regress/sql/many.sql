@@ -1,4 +1,4 @@
--- Tests awty.schedule_many() and awty.cancel_many(), which schedule or cancel the checks of many entities, all or none.
+-- awty.schedule_many() and awty.cancel_many() schedule or cancel the checks of many entities, all or none.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -7,7 +7,7 @@ SELECT awty.register('unpaid', 'shop.unpaid', max_horizon => '100 years'), awty.
 CREATE TABLE shop.placed (id integer, placed_at timestamptz);
 INSERT INTO shop.placed SELECT n, date_trunc('day', now()) + interval '1 day' + n * interval '1 min' FROM generate_series(1, 100) AS n;
 
--- A call has a time and args for each key, in any order, or one time for all keys.
+-- A call has a time and args for each key, or one time for all keys.
 SELECT awty.schedule_many('orders', array_agg(id::text ORDER BY -id), 'unpaid', at => array_agg(placed_at + interval '3 hours' ORDER BY -id),
     args => array_agg(CASE WHEN id % 2 = 0 THEN jsonb_build_object('id', id) END ORDER BY -id)) FROM shop.placed;
 SELECT count(*), bool_and(next_check_at = placed_at + interval '3 hours'), bool_and(first_check_at = next_check_at), count(args), bool_and(args IS NULL OR args = jsonb_build_object('id', id)),
@@ -23,7 +23,6 @@ SELECT on_conflict, awty.schedule_many('mixed', '{4,3,2,1}', 'unpaid', at => '{2
     awty.cancel_many('mixed', '{4}') FROM unnest('{keep,earliest,latest,replace}'::text[]) AS on_conflict;
 SELECT entity_key, next_check_at::date FROM awty.future_job WHERE entity_name = 'mixed' ORDER BY 1;
 SELECT entity_key, next_check_at::date, outcome FROM awty.future_job_history WHERE entity_name = 'mixed' ORDER BY id;
--- The second call of a transaction finds the checks of the first call.
 BEGIN;
 SELECT awty.schedule_many('twice', '{1,2}', 'unpaid', after => '1 day'), awty.schedule_many('twice', '{2,3}', 'unpaid', after => '2 days', on_conflict => 'keep');
 SAVEPOINT s;
@@ -45,7 +44,6 @@ SELECT call, regexp_replace(test.raises('SELECT awty.schedule_many(' || call || 
     $$'x', '{1,2}', 'unpaid', after => '1 h', on_conflict => 'some'$$, $$'x', ARRAY(SELECT n::text FROM generate_series(1, 1000001) AS n), 'unpaid', after => '1 h'$$,
     $$'x', '{1}', 'unpaid', after => '1 h', args => ARRAY[to_jsonb(repeat('x', 2000000))]$$]) AS call;
 SELECT count(*) = :before FROM awty.future_job;
--- Only these two functions take arrays of keys.
 SELECT test.sqlstate($$SELECT awty.schedule('orders', ARRAY['1'], 'unpaid', after => '1 h')$$), test.sqlstate($$SELECT awty.schedule_many('orders', 1, 'unpaid', after => '1 h')$$);
 
 -- The call cancels the checks of one job, or of all jobs that the caller may schedule.
@@ -68,7 +66,7 @@ SELECT awty.cancel_many('orders', '{5,6,7,8}');
 SET ROLE regress_shop;
 SELECT entity_key, job FROM awty.future_job WHERE entity_key IN ('5', '6') AND entity_name = 'orders';
 
--- Each call executes few statements, even for many keys, and these statements use an index.
+-- A call executes few statements, which use an index, even for many keys.
 RESET ROLE;
 BEGIN;
 SELECT seq_scan AS before FROM pg_stat_xact_all_tables WHERE relid = 'awty.future_job'::regclass

@@ -1,5 +1,5 @@
--- Tests that a role sees and uses the jobs of roles that it may become. From PostgreSQL 16 on, a membership without SET
--- is not enough.
+-- A role sees and uses the jobs of roles that it may become. From PostgreSQL 16 on, a membership without SET is not
+-- enough.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_member LOGIN;

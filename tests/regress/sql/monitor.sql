@@ -1,4 +1,4 @@
--- Tests that a monitoring role sees every job, but no entity, argument or error text.
+-- A monitoring role sees every job, but no entity, argument or error text.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_watcher IN ROLE pg_monitor;
@@ -19,7 +19,6 @@ SELECT count(*) >= 0 FROM awty.explain('orders', '1');
 SELECT awty.healthy() IS NOT NULL;
 SELECT DISTINCT mode FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation';
 COMMIT;
--- A monitoring role can schedule and change nothing.
 SELECT test.sqlstate($$SELECT awty.schedule('orders', '1', 'unpaid', after => '0')$$), test.sqlstate($$SELECT awty.pause('unpaid')$$);
 RESET ROLE;
 SELECT awty.unregister('unpaid');

@@ -1,4 +1,3 @@
--- Tests on_conflict, which says what becomes of the entity's pending check: replace, keep, earliest, latest, error.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -6,7 +5,7 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.register('silent', 'shop.unpaid', keep_history => 'none');
 SELECT awty.register('ran', 'shop.unpaid', keep_history => 'ran');
--- Schedules a check of an order after some hours. Returns whether it is new, and the hours of the pending check.
+-- Schedules a check of an order. Returns whether it is new, and the hours until the pending check.
 CREATE FUNCTION test.again(key text, hours integer, on_conflict text DEFAULT 'replace', job text DEFAULT 'unpaid')
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -20,7 +19,6 @@ BEGIN
             FROM awty.future_job AS f WHERE f.entity_name = 'invoices' AND f.entity_key = key AND f.job = again.job);
 END $$;
 
--- By default (replace), a new check replaces the pending check, even if it is later.
 SELECT test.again('1', 3), test.again('1', 5), test.again('1', 4), test.again('1', 4);
 SELECT outcome, args, started_at, lateness, run_time, check_count, attempts, sqlstate FROM awty.future_job_history
 WHERE entity_name = 'invoices' AND entity_key = '1' ORDER BY id;
@@ -56,7 +54,7 @@ SELECT test.again('8', 1, job => 'ran'), test.again('8', 2, job => 'ran'), test.
 SELECT awty.cancel('invoices', '8', 'ran'), awty.cancel('invoices', '8', 'silent');
 SELECT count(*) FROM awty.future_job_history WHERE job IN ('ran', 'silent');
 
--- A role that may schedule the job may replace another role's check, because a check belongs to its job.
+-- A role that may schedule the job may replace another role's check, because the check belongs to the job.
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
 SELECT awty.schedule('invoices', '2', 'unpaid', after => '1 hour') > 0;

@@ -1,4 +1,3 @@
--- Tests awty.pause() and awty.resume().
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -14,7 +13,7 @@ SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') > 0, awty.sched
 SELECT awty.cancel('orders', '1', 'unpaid');
 SELECT awty.alter('unpaid', max_checks => 3);
 SELECT * FROM test.state();
--- A second pause changes nothing. resume() of a job that is not paused changes nothing, so missed slots stay missed.
+-- resume() of a job that is not paused changes nothing, so missed slots stay missed.
 SELECT awty.pause('unpaid');
 SELECT * FROM test.state();
 SELECT awty.resume('unpaid');
@@ -33,7 +32,6 @@ SELECT awty.pause('unpaid');
 ROLLBACK;
 SELECT paused FROM awty.job;
 
--- Only members of the job's role may pause and resume it.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.pause('unpaid')$$);
 SELECT test.raises($$SELECT awty.resume('unpaid')$$);

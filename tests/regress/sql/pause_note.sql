@@ -1,4 +1,4 @@
--- Tests the note of a pause. A second pause changes only the note, and resume() removes it.
+-- A second pause changes only the note, and resume() removes it.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;

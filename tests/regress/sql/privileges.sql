@@ -1,4 +1,4 @@
--- Tests that only awty's functions write to its tables. Roles have SELECT on some tables, and no other right.
+-- Only awty's functions write to its tables. Roles have SELECT on some tables, and no other right.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -6,7 +6,6 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') > 0;
 RESET ROLE;
 CREATE FUNCTION test.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
--- Executes each statement on each table, and returns the SQLSTATEs.
 CREATE FUNCTION test.attempts() RETURNS TABLE (relation text, statement text, state text) LANGUAGE sql AS $_$
     SELECT relation, statement, test.sqlstate(statement)
     FROM unnest('{awty.job, awty.future_job, awty.future_job_history, awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.in_flight, awty_internal.origin, awty.status}'::text[]) AS relation,
@@ -31,8 +30,7 @@ CREATE FUNCTION test.attempts() RETURNS TABLE (relation text, statement text, st
          unnest(ARRAY[format('UPDATE %s SET %s', relation, change), format('CREATE TABLE test.refers (%s)', refers)]) AS statement
 $_$;
 
--- A job's owner and another role get 42501, except for SELECT and for statements that PostgreSQL refuses for other
--- reasons.
+-- Other statements than SELECT get 42501, unless PostgreSQL refuses them for other reasons.
 SET ROLE regress_shop;
 SELECT count(*), count(*) FILTER (WHERE state = '42501') AS denied FROM test.attempts();
 SELECT statement, state FROM test.attempts() WHERE state <> '42501' ORDER BY relation, statement;

@@ -1,4 +1,3 @@
--- Tests that awty schedules nothing in read-only transactions and in security-restricted operations.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -8,7 +7,6 @@ CREATE FUNCTION test.calls() RETURNS SETOF text LANGUAGE sql AS $$ SELECT unnest
     $_$allow('unpaid', 'regress_app')$_$, $_$disallow('unpaid', 'regress_app')$_$, $_$schedule('orders', '1', 'unpaid', after => '1 hour')$_$,
     $_$cancel('orders', '1')$_$, $_$release('orders', '1')$_$, $_$adopt()$_$]) $$;
 
--- A read-only transaction may read awty's views.
 BEGIN READ ONLY;
 SELECT call, test.raises('SELECT awty.' || call) FROM test.calls() AS call;
 SELECT awty.next_slot('2099-06-01 10:00:30+00', 'unpaid') = '2099-06-01 10:01:00+00', enabled FROM awty.status;

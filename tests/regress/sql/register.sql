@@ -1,4 +1,3 @@
--- Tests awty.register() and awty.unregister().
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -18,7 +17,6 @@ SELECT job, set_based, slot, timeout, max_checks, max_horizon, max_attempts, ret
        keep_history FROM awty.job WHERE job = 'stale';
 SELECT awty.register('skipper', 'shop.unpaid', on_missed => 'skip', keep_history => 'ran');
 
--- The bounds of each range are valid.
 SELECT awty.register('least', 'shop.unpaid', slot => '1 min', timeout => '1 ms', max_checks => 1, max_horizon => '1 s',
     max_attempts => 1, retry_after => '1 ms', max_lateness => '1 us');
 SELECT awty.register('most', 'shop.unpaid', slot => '1 day', timeout => '1 day', max_checks => 1000000,
@@ -54,7 +52,6 @@ ROLLBACK;
 SELECT count(*) FROM awty.job WHERE job LIKE 'ghost%';
 SELECT count(*) FROM awty.future_job;
 
--- unregister() archives the pending checks and returns their number.
 SELECT awty.schedule('orders', n::text, 'unshipped', after => '1 hour', args => jsonb_build_object('n', n)) > 0
 FROM generate_series(1, 3) AS n;
 SELECT awty.unregister('unshipped');

@@ -1,11 +1,9 @@
--- Tests mistakes of newcomers: functions without argument or result, commands instead of functions, limits of 0, and
--- repeated definitions.
+-- Tests mistakes of newcomers.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
 SET ROLE regress_shop;
 
--- A job's function may have no argument and no result.
 CREATE FUNCTION shop.tidy() RETURNS void LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION shop.later() RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.noted(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
@@ -50,13 +48,12 @@ SELECT ctid AS was FROM awty.job WHERE job = 'late'
 SELECT awty.register('late', 'shop.unpaid', slot => '24 hours', timeout => '1 min 30 s', max_lateness => '120 min');
 SELECT awty.register('late', 'SHOP.unpaid', slot => '1 day', timeout => '90 s', max_lateness => '2 hours', replace => true);
 SELECT ctid = :'was'::tid AS unchanged, paused, allowed FROM awty.job WHERE job = 'late';
--- Another definition is refused, whichever option differs.
 SELECT test.raises(format('SELECT awty.register(%L, %s)', 'late', rest)) FROM unnest(ARRAY[
     $$'shop.unpaid'$$, $$'shop.unshipped', slot => '1 day', timeout => '90 s', max_lateness => '2 hours'$$,
     $$'shop.unpaid', slot => '1 day', timeout => '90 s'$$]) AS rest;
 SELECT test.raises($$SELECT awty.register('late', 'shop.stale', replace => NULL)$$);
 SELECT ctid = :'was'::tid AS unchanged FROM awty.job WHERE job = 'late';
--- With replace, the new definition replaces the old one. Pending checks, a pause and rights stay.
+-- With replace, pending checks, a pause and rights stay.
 SELECT awty.register('late', 'shop.stale', max_checks => 2, replace => true);
 SELECT function_name, set_based, slot, timeout, max_checks, max_lateness, paused, allowed, registered_by FROM awty.job WHERE job = 'late';
 SELECT id = :id AS still_there FROM awty.future_job WHERE job = 'late';
@@ -68,7 +65,6 @@ CREATE FUNCTION shop.formed(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SEL
 SELECT test.sqlstate($$SELECT awty.register('formed', 'shop.formed')$$);
 SELECT awty.register('formed', 'shop.formed', replace => true);
 SELECT set_based FROM awty.job WHERE job = 'formed';
--- Only members of the job's role can replace the job.
 RESET ROLE;
 GRANT CREATE ON SCHEMA shop TO regress_eve;
 SET ROLE regress_eve;

@@ -1,4 +1,3 @@
--- Tests awty.release() of a held check, and awty.adopt() of a copied database.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -29,7 +28,6 @@ SET ROLE regress_app;
 BEGIN;
 SELECT test.sqlstate($$SELECT awty.release('orders', '1')$$), test.sqlstate($$SELECT awty.release('orders', '1', 'unpaid')$$);
 ROLLBACK;
--- Held checks can be cancelled and replaced.
 SELECT awty.schedule('orders', '1', 'unpaid', after => '2 hours', on_conflict => 'keep') = :id;
 SET ROLE regress_shop;
 BEGIN;
@@ -46,11 +44,9 @@ SELECT awty.unregister('unpaid');
 RESET ROLE;
 SELECT count(*) FROM awty_internal.check_stat;
 
--- This database is not held, so adopt() changes nothing.
 SELECT database_held, why, fix FROM awty.status;
 SELECT awty.adopt();
 SELECT database_held, why, fix FROM awty.status;
--- Only the owner of the database may adopt it.
 SELECT current_database() AS database
 \gset
 SET ROLE regress_shop;

@@ -1,5 +1,4 @@
--- Tests what awty.repeat() and awty.occurrences() accept, refuse and show. PostgreSQL's own zone data gives the
--- daylight saving time.
+-- PostgreSQL's own zone data gives the daylight saving time.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -43,7 +42,6 @@ SELECT * FROM awty.occurrences(cron => '@monthly', zone => 'UTC', after => '2026
 SELECT * FROM awty.occurrences(cron => '0 2 $ * *', zone => 'america/new_york', after => '2026-02-01', max => 2);
 SELECT * FROM awty.occurrences(cron => '0 2 L * *', zone => 'AMERICA/NEW_YORK', after => '2026-02-01', max => 2);
 
--- Expressions are refused if they are unreadable, never occur, or occur too often.
 SELECT test.repeat($$every => '1 hour', cron => '* * * * *'$$);
 SELECT test.repeat($$every => NULL$$);
 SELECT cron, test.repeat(format('cron => %L, zone => %L', cron, 'UTC')) FROM unnest(ARRAY['', '0 25 * * *', '0 0 30 2 *', '* * *',
@@ -75,7 +73,6 @@ SELECT count(*) FROM awty.repetition;
 SELECT awty.repeat('digest', cron => '30 3 1 1 *', zone => 'europe/berlin', starts => '2090-06-01', args => '{"a": 1}');
 SELECT job, entity_name, entity_key, next_check_at, every, cron, zone, starts, ends, jitter, catch_up, args, repeated_by FROM awty.repetition;
 SELECT job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by FROM awty.future_job;
--- The same call again changes nothing, but another definition moves the pending check.
 SELECT id AS before FROM awty.future_job \gset
 SELECT awty.repeat('digest', cron => '30 3 1 1 *', zone => 'Europe/Berlin', starts => '2090-06-01', args => '{"a": 1}');
 SELECT id = :before FROM awty.future_job;
@@ -89,7 +86,7 @@ SELECT awty.repeat('digest', every => '24 hours', zone => 'Europe/Berlin', start
 SELECT awty.repeat('digest', every => '1 day', zone => 'Europe/Berlin', starts => '2090-06-01 12:00 Europe/Berlin');
 SELECT every, zone FROM awty.repetition;
 
--- Each tenant has a repetition with a constant jitter, which depends on the entity. Slots are a minute wide.
+-- Each tenant's repetition has a constant jitter, which depends on the entity. Slots are a minute wide.
 SELECT awty.repeat('digest', cron => '0 9 1 1 *', zone => 'UTC', starts => '2090-06-01', jitter => '10 min', entity_name => 'tenant', entity_key => t::text)
 FROM generate_series(1, 3) AS t;
 SELECT entity_key, next_check_at FROM awty.repetition WHERE entity_name = 'tenant' ORDER BY entity_key;
@@ -129,13 +126,11 @@ SELECT count(*) FROM awty.repetition;
 SET ROLE regress_shop;
 SELECT awty.disallow('digest', 'regress_app');
 
--- cancel() and unregister() end a repetition.
 SELECT awty.cancel('tenant', '1', 'digest'), awty.cancel('tenant', '2');
 SELECT count(*) FROM awty.repetition WHERE entity_key IN ('1', '2') AND entity_name = 'tenant';
 SELECT awty.cancel('job', 'digest');
 SELECT awty.unregister('digest');
 SELECT (SELECT count(*) FROM awty.repetition), (SELECT count(*) FROM awty.future_job WHERE job = 'digest');
--- repeat() is refused without a job, and in a read-only transaction.
 SELECT awty.register('digest', 'shop.unshipped');
 BEGIN READ ONLY;
 SELECT test.repeat($$every => '1 hour'$$);

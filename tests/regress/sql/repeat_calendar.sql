@@ -1,4 +1,3 @@
--- Tests repetitions with a calendar: omitted times, refused calls, and replaced calendars.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -12,7 +11,6 @@ SELECT * FROM awty.occurrences(cron => '0 */4 * * *', zone => 'Europe/Berlin', a
 SELECT * FROM awty.occurrences(every => '3 hours', starts => '2098-12-30 08:00Z', after => '2098-12-30', max => 4, calendar => 'office');
 SELECT count(*) FROM awty.occurrences(every => '1 min', after => '2098-12-31', max => 1000, calendar => 'office') AS at WHERE at::date = '2098-12-31';
 
--- The hint about a missing zone names the calendar's zone.
 SELECT test.raises($$SELECT awty.repeat('weekly', cron => '0 9 * * *', calendar => 'office')$$);
 SELECT test.raises($$SELECT awty.repeat('weekly', cron => '0 3 * * *', zone => 'Europe/Berlin', calendar => 'office')$$);
 SELECT test.raises($$SELECT awty.occurrences(cron => '0 3 * * *', zone => 'Europe/Berlin', calendar => 'office')$$);

@@ -1,4 +1,3 @@
--- Tests awty.schedule(), which writes a check for a slot when the transaction commits.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -23,7 +22,6 @@ SELECT awty.schedule('orders', '43', 'unshipped', at => date_trunc('hour', now()
 SELECT awty.schedule('orders', '44', 'unshipped', at => date_trunc('hour', now()) + interval '1 day 1 us') > 0;
 SELECT entity_key, next_check_at - date_trunc('hour', now()) FROM awty.future_job WHERE entity_key IN ('43', '44') ORDER BY 1;
 
--- A past time means the next slot.
 SELECT awty.schedule('past', '1', 'unshipped', at => '2001-02-03 04:05:06+00') > 0;
 SELECT awty.schedule('past', '2', 'unshipped', at => '4713-01-01 00:00:00 BC') > 0;
 SELECT awty.schedule('past', '3', 'unshipped', after => '0') > 0;
@@ -46,7 +44,7 @@ SELECT awty.schedule('args', '4', 'unpaid', after => '1 day', args => to_jsonb(r
 SELECT length(args #>> '{}') FROM awty.future_job WHERE entity_name = 'args' AND entity_key = '4';
 SELECT test.raises($$SELECT awty.schedule('args', '5', 'unpaid', after => '1 day', args => to_jsonb(repeat('x', 2000000)))$$);
 
--- schedule() is undone by a rollback of the transaction or to a savepoint, and by a caught error.
+-- schedule() is undone by a rollback, also to a savepoint, and by a caught error.
 BEGIN;
 SELECT awty.schedule('undone', '1', 'unpaid', after => '1 day') > 0;
 SAVEPOINT s;

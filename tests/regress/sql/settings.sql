@@ -1,4 +1,3 @@
--- Tests settings that are out of range, misspelt, or set by roles without the right.
 \pset format unaligned
 \pset tuples_only on
 -- awty.slot must be 1 s to 1 day, and divide a day.

@@ -1,8 +1,8 @@
--- Tests that the extension installs into an empty database, and that one GRANT lets an ordinary role use it.
+-- One GRANT lets an ordinary role use the extension.
 CREATE EXTENSION awty;
 SELECT extversion IS NOT NULL AS installed, extrelocatable FROM pg_extension WHERE extname = 'awty';
 
--- The roles are a shop with jobs, an application that schedules checks, and two attackers.
+-- A shop with jobs, an application that schedules checks, and two attackers.
 CREATE ROLE regress_shop LOGIN;
 CREATE ROLE regress_app LOGIN;
 CREATE ROLE regress_eve LOGIN;
@@ -32,7 +32,6 @@ $$;
 CREATE FUNCTION test.sqlstate(statement text) RETURNS text LANGUAGE sql
     AS $$ SELECT pg_catalog.split_part(test.raises(statement), ':', 1) $$;
 
--- Without the grant, a role sees nothing.
 SET ROLE regress_shop;
 SELECT test.sqlstate($$SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours')$$);
 SELECT test.sqlstate($$TABLE awty.status$$);

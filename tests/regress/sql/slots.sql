@@ -1,5 +1,4 @@
--- Tests awty.next_slot() and the slots of checks. A slot is a boundary of awty.slot (here a minute), counted from UTC
--- midnight.
+-- A slot is a boundary of awty.slot (here a minute), counted from UTC midnight.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';

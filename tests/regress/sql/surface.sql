@@ -3,7 +3,6 @@
 \pset tuples_only on
 SET intervalstyle = postgres;
 
--- No function is SECURITY DEFINER or STRICT.
 SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') → ' || pg_get_function_result(p.oid),
        p.prokind, p.provolatile AS volatile, p.proparallel AS parallel, p.prosecdef AS definer, p.proisstrict AS strict
 FROM pg_proc AS p WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) ORDER BY 1;

@@ -1,4 +1,4 @@
--- Tests that a role sees only the rows of jobs whose role it can become, and the checks that it scheduled.
+-- A role sees only the rows of jobs whose role it can become, and the checks that it scheduled.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_carol LOGIN;
@@ -23,7 +23,6 @@ SELECT awty.schedule('secret_trudy', '0', 'trudys', after => '1 hour', args => '
 SELECT awty.schedule('secret_trudy', '2', 'trudys', after => '1 hour', args => '{"pin": 0}') > 0;
 SELECT awty.cancel('secret_trudy', '2');
 
--- Each role sees its own rows, two other roles see none, and a superuser sees all.
 SELECT test.see();
 SET ROLE regress_carol;
 SELECT test.see();
