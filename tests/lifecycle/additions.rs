@@ -1,4 +1,4 @@
-//! However a check ends, an administrator's triggers, rules, columns and keys on awty's tables take effect.
+//! An administrator's triggers, rules, columns and keys on awty's tables take effect, however a check ends.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

@@ -1,5 +1,5 @@
-//! awty writes history rows without SQL. Once an administrator has changed the table, the rows must be as an SQL INSERT
-//! would make them.
+//! awty writes history rows without SQL. After an administrator's change of the table, the rows must be as an SQL
+//! INSERT would make them.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 
@@ -14,7 +14,6 @@ fn administer(shop: &Shop, statements: &str) {
     shop.cluster.superuser("postgres").batch_execute(statements).unwrap();
 }
 
-/// Ends one single check and a set of two checks. Each row of the history must meet `condition`.
 #[track_caller]
 fn expect_ends(shop: &Shop, name: &str, condition: &str) {
     shop.run(&format!(
@@ -122,8 +121,8 @@ fn a_partition_may_be_a_foreign_table() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM archive.day"), 3);
 }
 
-/// awty's owner need not be a superuser. Policies then apply to awty on its own tables if they are forced, and on other
-/// roles' tables in any case.
+/// The owner of awty may be an ordinary role. PostgreSQL applies policies to this role on other roles' tables, and on
+/// its own tables if they are forced.
 #[test]
 fn a_policy_that_applies_to_awtys_owner_is_honoured() {
     let shop = open();

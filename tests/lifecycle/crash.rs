@@ -98,7 +98,7 @@ pub fn create_poison_of_mallory(shop: &Shop) {
     );
 }
 
-/// After a crash, awty runs the suspected checks one at a time, so that an innocent long run is not put on hold.
+/// After a crash, awty runs the suspected checks one at a time, so that it holds no innocent check.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
@@ -187,8 +187,8 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// A server does not start while a process of its predecessor is left. These runs never wait, so PostgreSQL's own code
-/// does not notice that the postmaster is dead.
+/// A server does not start while a process of its predecessor is left. PostgreSQL notices the postmaster's death only
+/// while a process waits, and these runs never wait.
 #[test]
 fn a_worker_with_minutes_of_work_leaves_after_the_death_of_the_postmaster() {
     let mut shop = Shop::open();

@@ -1,5 +1,5 @@
-//! Simulates a year of six help desks with `awty.travel()`, and checks one service level agreement of each. Tickets
-//! come every 23 hours, and so at each hour of the day and week.
+//! Simulates a year of six help desks with `awty.travel()`, and checks one service level agreement of each. A ticket
+//! comes every 23 hours, and so at each hour of the day.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
@@ -9,7 +9,7 @@ const OFFICE: &str = "SELECT awty.create_calendar('office', zone => 'Europe/Berl
     closed => ARRAY(SELECT (now() + n * interval '13 days')::date FROM generate_series(1, 40) AS n),
     hours => '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}')";
 
-/// Returns whether the office is open. The function calls no function of awty, because it checks their results.
+/// Returns whether the office is open. The function calls none of awty's functions, because it checks their results.
 const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boolean STABLE LANGUAGE sql AS $$
     SELECT NOT EXISTS (SELECT FROM awty.calendar AS c WHERE l.at::date = ANY (c.closed))
        AND CASE WHEN extract(isodow FROM l.at) <= 4 THEN l.at::time >= '09:00' AND l.at::time < '12:30' OR l.at::time >= '13:30' AND l.at::time < '17:30'
@@ -116,7 +116,7 @@ const AGREEMENTS: &[Agreement] = &[
     },
 ];
 
-/// Replies come within three days and solutions within 21 days. The pattern repeats after 377 tickets.
+/// Replies come within three days, and solutions within 21 days.
 const STEP: &str = "
     INSERT INTO ticket (id, priority, created_at, replies_after, solves_after)
         SELECT n, (ARRAY['urgent', 'high', 'normal'])[1 + n % 3], awty.now(), (n * 7 % 13) * interval '6 hours', (n * 11 % 29) * interval '18 hours'
@@ -128,8 +128,8 @@ const STEP: &str = "
     ) INSERT INTO waits SELECT id, waiting, awty.now() FROM changed;
     SELECT count(*) FROM awty.travel('23 hours', max => 100000);";
 
-/// A slot of one minute is longer than any run. Each run therefore reports in the slot of its due time, even if the
-/// office closes meanwhile.
+/// A slot of one minute is longer than any run. Each run therefore reports in its own slot, even if the office closes
+/// meanwhile.
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1min").start());
     shop.run(&format!(
@@ -155,12 +155,12 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // `awty.travel()` also runs the checks that are due exactly at its end. The test writes after that, so an alert has
-    // already reached a level that it reaches at the time of the write.
+    // `awty.travel()` also runs the checks that are due at its end, before the test writes. An alert whose level is due
+    // at the time of a write has therefore reached it.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // `awty.travel()` ends at inexact times. The test therefore ignores tickets that begin to wait within two minutes
-    // of a level.
+    // `awty.travel()` ends at inexact times, so the test ignores tickets that begin to wait within two minutes of a
+    // level.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(
@@ -269,7 +269,7 @@ fn a_help_desk_has_two_targets_and_a_clock_that_stops() {
     client.batch_execute("UPDATE ticket SET status = 'waiting', first_reply_at = awty.now()").unwrap();
     travel_to(&mut client, 1, "2 days 11 hours");
     client.batch_execute("UPDATE ticket SET status = 'open'; DELETE FROM told").unwrap();
-    // The rule's clock stood still for eight and a half opening hours, while the ticket waited.
+    // The rule's clock stood still for eight and a half opening hours.
     travel_to(&mut client, 2, "1 day");
     assert_eq!(told(&mut client), "solved 1 Thu 10:00, solved 2 Fri 10:00, solved 2 Mon 10:00");
     let late = "SELECT (rule, entity_key, level, told) = ('solved', '1', 2, 4) FROM awty.late";
@@ -349,8 +349,8 @@ fn new_zone_data_moves_checks_of_rules() {
     assert!(shop.cluster.value::<bool>("postgres", &unmoved), "the zone UTC has no new data");
 }
 
-/// A prepared transaction locks the row of one rule. awty must move the other rule's check at once, and leave the
-/// locked rule to a later inspection.
+/// A prepared transaction locks one rule. awty must move the other rule's check at once, and leave the locked rule to a
+/// later inspection.
 #[test]
 fn new_zone_data_waits_for_a_locked_rule_alone() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());

@@ -54,7 +54,7 @@ fn a_notification_reaches_its_listeners() {
 
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    // Only a session with a temporary schema is cleaned in a transaction.
+    // awty cleans the session in a transaction only if it has a temporary schema, so the test tries both ways.
     nothing_is_left_of("CREATE TEMPORARY TABLE leftover (a integer);");
     nothing_is_left_of("");
 }
@@ -184,7 +184,7 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // Settings such as `default_transaction_read_only` keep the role's own sessions from writing, so a superuser
+    // The role's own sessions could not write with settings such as `default_transaction_read_only`, so a superuser
     // schedules the check.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");

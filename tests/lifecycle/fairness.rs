@@ -169,7 +169,6 @@ fn two_workers_divide_a_backlog() {
     shop.run("CREATE TABLE shop.done (by integer NOT NULL)");
     shop.job(
         "quick",
-        // Starting the second worker may take seconds.
         "BEGIN PERFORM pg_sleep(CASE WHEN EXISTS (SELECT FROM shop.done WHERE by <> pg_backend_pid()) THEN 0.001 ELSE 0.02 END);
          INSERT INTO shop.done VALUES (pg_backend_pid()); RETURN NULL; END",
         "",

@@ -25,7 +25,7 @@ fn compile(cluster: &Cluster) -> String {
 }
 
 /// After such an abort, PostgreSQL's count of held interrupts is below zero. If awty's lock stayed locked, all
-/// processes of awty would wait for it, even after the postmaster's death.
+/// processes of awty would wait for it forever.
 #[test]
 fn an_error_that_a_library_catches_at_an_abort_stops_no_process() {
     let mut cluster = Cluster::builder().create();

@@ -200,7 +200,6 @@ fn archive_in_default(shop: &Shop) -> String {
         "inspections to end",
         "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer')",
     );
-    // No inspection may make the partition between the two statements.
     let mut client = shop.cluster.superuser("postgres");
     client
         .batch_execute(&format!(

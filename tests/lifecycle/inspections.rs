@@ -34,8 +34,8 @@ fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
-    // A prepared transaction keeps its lock when the server restarts. The first inspection of the database waits for
-    // this lock until the test makes the inspection fail.
+    // A prepared transaction keeps its lock when the server restarts. awty's first inspection waits for this lock until
+    // the test makes it fail.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);
@@ -47,7 +47,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     assert_eq!(shop.end_of("late").outcome, "done");
 }
 
-/// A process that is killed at the wrong moment may leave rows of an ended check in awty's other tables.
+/// A process that is killed at the wrong moment may leave an ended check's rows in awty's other tables.
 #[test]
 fn what_is_left_of_checks_that_are_gone_is_removed() {
     let shop = Shop::open();

@@ -1,5 +1,5 @@
-//! Each statement must use an index, even if PostgreSQL planned it while the tables were empty. The tables may get
-//! millions of rows before the next ANALYZE makes a new plan.
+//! Each statement must use an index, even if PostgreSQL planned it while the tables were empty. They may get millions
+//! of rows before ANALYZE makes a new plan.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;

@@ -201,7 +201,7 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// A role may lock more checks than the number of holds that the maintainer ends at a time.
+/// The maintainer ends a limited number of holds at a time. A role may lock more checks than this.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();
@@ -351,8 +351,8 @@ fn on_a_standby_a_passed_end_shows_as_over() {
     );
 }
 
-/// `awty.hold()` and `awty.release()` find checks by their entity, and treat the open alert of a watched row like a
-/// pending check.
+/// `awty.hold()` and `awty.release()` find checks by their entity. The open alert of a watched row counts as a pending
+/// check.
 #[test]
 fn an_open_alert_is_a_candidate() {
     let shop = skipping();

@@ -153,7 +153,7 @@ fn one_statement_warns_once() {
     assert!(again(&copy).contains("NOTICE:  database \"postgres\" already runs its own checks"), "nothing was adopted");
 }
 
-/// PostgreSQL cannot tell copied disks from the original disks, so awty cannot either.
+/// PostgreSQL, and so awty, cannot tell copied disks from the original disks.
 #[test]
 fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
     let mut shop = source();

@@ -1,4 +1,4 @@
-//! A worker writes the ids of its next checks to disk before it runs them, even if the disk is slow.
+//! A worker writes the ids of its next checks to disk before it runs them.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};

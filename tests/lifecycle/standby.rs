@@ -86,7 +86,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Makes commits wait for the standby `name`, which does not exist. With an empty name, commits do not wait.
+/// Makes commits wait for the standby `name`, which does not exist. With an empty name, they do not wait.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -95,8 +95,7 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Other processes read the new setting later than this session. The test therefore waits until another session's
-    // commit waits.
+    // Waits until another session's commit waits, because processes read the new setting at different times.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);
@@ -157,7 +156,7 @@ fn a_timeout_ends_no_wait_for_a_standby() {
     let waits =
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep'";
     shop.await_true("the commit of the run to wait", waits);
-    // Within nine seconds, both the worker's timer and the launcher try twice to end the run.
+    // Within nine seconds, the worker's timer and the launcher each try twice to end the run.
     shop.await_time(began, 9);
     assert!(shop.cluster.value::<bool>("postgres", waits), "something ended the wait");
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1, "another run has begun");

@@ -257,7 +257,7 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     let days = "SELECT sum(checks) = 7 AND count(*) = 7 FROM awty.forecast('7 days')";
     assert!(shop.cluster.value::<bool>("postgres", days));
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job"]);
-    // Until the next inspection, `awty.doctor()` may also report that the last inspection waited for this test's lock.
+    // Until the next inspection, `awty.doctor()` may also report that the last one waited for this test's lock.
     shop.await_true(
         "the one finding",
         "SELECT array_agg(finding) = ARRAY['the repetition of job \"nightly\" for \"job\" \"nightly\" has no pending check'] FROM awty.doctor()",

@@ -1,4 +1,4 @@
-//! Statistics of calls stay the same when awty_http computes them again.
+//! Statistics of calls do not change when awty_http computes them again.
 
 use super::Http;
 
@@ -34,7 +34,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
         ),
         "(5,3,1,1,2,00:00:00.002,00:00:00.0015,00:00:01.5)"
     );
-    // Step n of a histogram counts the values from 2^(n - 2) ms to 2^(n - 1) ms.
+    // Step n of a histogram counts values from 2^(n - 2) ms to 2^(n - 1) ms.
     assert_eq!(http.ask("app", &format!("SELECT (lateness_steps[1], lateness_steps[2], duration_steps[9], duration_steps[10], duration_steps[11]) {hours}")), "(1,1,1,1,1)");
     let all = "SELECT md5(string_agg(s::text, '' ORDER BY s::text)) FROM awty_http.stat AS s";
     let before = http.ask("app", all);
@@ -85,7 +85,7 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// With a period of 3 s, each call ends 8 s after its due time. A call that began in time misses two due times, and a
+/// Each call ends 8 s after its due time, and the period is 3 s. A call that began in time misses two due times, and a
 /// call that was repeated after 2 s misses three.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {

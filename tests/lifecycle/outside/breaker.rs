@@ -23,7 +23,6 @@ fn open(shop: &Shop, client: &mut Client, target: &str) {
     assert!(claimed(client, 100).1.is_empty());
 }
 
-/// Called without a target, `awty.alter_target()` unblocks all targets of the job.
 #[test]
 fn who_unblocks_a_target_closes_its_breaker_and_no_other() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 15)]);

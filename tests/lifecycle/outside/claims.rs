@@ -163,7 +163,7 @@ fn a_job_with_ten_thousand_leases_delays_no_claim_of_several_jobs() {
     let shop = shop_with("", 2);
     shop.run("SELECT awty.register('post')");
     assert_eq!(claim(&mut shop.client(), 1).len(), 1);
-    // The test adds 9,999 copies of the lease, which is quicker than claiming 9,999 checks.
+    // Copying the lease 9,999 times is quicker than claiming 9,999 checks.
     shop.cluster.execute(
         "postgres",
         &["INSERT INTO awty_internal.lease SELECT (copy.l).* FROM (

@@ -15,7 +15,7 @@ fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let slot = shop.slot_of("moved");
     let before: String =
         shop.cluster.value("postgres", "SELECT string_agg(id::text, ' ' ORDER BY id) FROM awty.future_job");
-    // The test moves the due times, as if awty had computed them when Berlin was an hour nearer to UTC.
+    // Moves the due times, as if awty had computed them when Berlin was an hour nearer to UTC.
     shop.cluster.execute("postgres", &[
         "UPDATE awty.future_job SET first_check_at = first_check_at + interval '1 hour', next_check_at = next_check_at + interval '1 hour' WHERE entity_key IN ('moved', 'utc')",
     ]);

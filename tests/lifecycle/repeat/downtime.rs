@@ -5,7 +5,6 @@ use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
 
-/// Returns the time at which all these recurring checks are first due.
 fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     let mut plans = String::new();
     for policy in POLICIES {
@@ -108,7 +107,7 @@ fn repetitions_are_caught_up_on_at_the_rate() {
         "postgres",
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8 FROM awty.future_job_history",
     );
-    // The rate lets 10 checks run at once and then 10 each second, so 45 checks take about 3.5 seconds.
+    // The rate lets 10 checks run at once and then 10 each second, so 45 checks take 3.5 seconds.
     assert!(took > 3.0, "it took {took} s");
 }
 

@@ -102,7 +102,6 @@ fn a_row_is_due_at_its_own_time() {
     shop.run("UPDATE shop.orders SET promised = NULL WHERE id = 1");
     let pending = "SELECT string_agg(entity_key, ' ' ORDER BY entity_key) FROM awty.future_job";
     assert_eq!(shop.cluster.value::<String>("postgres", pending), "2 3");
-    // The trigger's WHEN clause calls no function of the rule except the function of `until`.
     shop.run("ALTER FUNCTION shop.awty_orders_due RENAME TO gone; UPDATE shop.orders SET note = 'x' WHERE id = 2; ALTER FUNCTION shop.gone RENAME TO awty_orders_due");
 }
 

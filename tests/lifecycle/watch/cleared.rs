@@ -1,4 +1,4 @@
-//! When awty clears an alert that it reported at level 1 or above, it calls the function `call_cleared` once (P15).
+//! awty calls the function `call_cleared` once when it clears an alert that it reported at level 1 or above (P15).
 
 use super::{LATE, ORDERS, await_state, await_walked, state, watch, watched};
 use awty_testkit::Cluster;
@@ -19,8 +19,7 @@ fn solving() -> Shop {
     shop
 }
 
-/// Lists the rows whose `call_cleared` is still to run (`pending`) and has run (`solved`). Example: `pending 1; solved
-/// 2`.
+/// Lists the rows whose `call_cleared` will run (`pending`) and has run (`solved`). Example: `pending 1; solved 2`.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -50,19 +49,17 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     shop.run("UPDATE shop.orders SET placed_at = now() WHERE id = 3");
     shop.run("UPDATE shop.orders SET id = 40 WHERE id = 4");
     await_calls(&shop, "pending 1 2 3 4; solved ");
-    // A run clears the alert.
     let bypassed = |id| {
         format!("SET session_replication_role = replica; UPDATE shop.orders SET status = 'SHIPPED' WHERE id = {id}")
     };
     shop.cluster.superuser("postgres").batch_execute(&bypassed(5)).unwrap();
     shop.run("SELECT awty.check_now('orders', 5, 'orders')");
     await_calls(&shop, "pending 1 2 3 4 5; solved ");
-    // A sweep, which compares all open alerts with their rows, clears the alert.
+    // A sweep compares all open alerts with their rows, and clears this alert.
     shop.cluster.superuser("postgres").batch_execute(&bypassed(6)).unwrap();
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
     shop.job("wake", awty_testkit::fixture::NOTE, "");
     await_calls(&shop, "pending 1 2 3 4 5 6; solved ");
-    // A replaced rule clears the alert.
     shop.run("UPDATE shop.orders SET note = 'lost' WHERE id = 7");
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED' OR note = 'lost'$$, within => '3 hours', {RULE})"
@@ -82,8 +79,8 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     assert!(shop.cluster.value::<bool>("postgres", ends));
 }
 
-/// awty does not call `call_cleared` for an alert that it never reported at level 1. It reported the alert only as a
-/// reminder, or the alert was held before its first report.
+/// awty does not call `call_cleared` for an alert that it never reported at level 1, because there was only a reminder,
+/// or a hold before the first report.
 #[test]
 fn only_an_alert_that_was_told_at_level_1_calls_the_function() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());

@@ -1,5 +1,5 @@
 //! Eight sessions change rows, holds and calendars, while runs, walks and sweeps of two rules read the same rows. At
-//! the end, amcheck reads the tables, as it does for each cluster of the tests.
+//! the end, amcheck reads the tables.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::fixture::Shop;
@@ -16,8 +16,8 @@ const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00
     SELECT awty.watch('shop.orders', rule => 'own', due => $$awty.due(placed_at, '4 hours', 'always')$$, until => $$status = 'SHIPPED'$$,
         call => 'shop.tell')";
 
-/// Returns one step of a session. Each transaction writes a single row of the table before it holds the row's alert, so
-/// that the row locks alone cause no deadlock.
+/// Returns one step of a session. Each transaction writes a single row before it holds the row's alert, so that row
+/// locks alone cause no deadlock.
 fn step(session: u64, n: u64) -> String {
     let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
     let (row, rule) = (dice / 97 % ROWS, if (dice / 7).is_multiple_of(2) { "promise" } else { "own" });
@@ -43,7 +43,7 @@ fn step(session: u64, n: u64) -> String {
     }
 }
 
-/// Returns unexpected errors. Expected errors are a missing check or alert, a running check, and a busy calendar.
+/// Returns unexpected errors. A missing check or alert, a running check, and a busy calendar are expected.
 fn session(client: &mut Client, session: u64) -> Vec<String> {
     let mut errors = Vec::new();
     for n in 0..STEPS {
@@ -89,8 +89,8 @@ fn eight_sessions_change_everything_at_once() {
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
     let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
     shop.await_true("all to be met and told", left);
-    // Each alert's `told` must be the number of its calls. An alert that the rule `promise` has told must also have one
-    // call of `call_cleared`.
+    // Each alert's `told` must be the number of its calls. A told alert of the rule `promise` must also have one call
+    // of `call_cleared`.
     let wrong = "SELECT count(*) FROM awty.alert AS a LEFT JOIN (
             SELECT alert, count(*) FILTER (WHERE NOT cleared) AS told, count(*) FILTER (WHERE cleared) AS cleared FROM shop.told GROUP BY alert) AS t
             ON t.alert = a.id

@@ -1,4 +1,4 @@
-//! After `awty.hold()` of a watched row, awty does not report the row's alert until the hold ends.
+//! awty does not report a watched row's alert during `awty.hold()`.
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched};
 use awty_testkit::fixture::Shop;
@@ -29,7 +29,7 @@ fn held(shop: &Shop) -> String {
     )
 }
 
-/// After the last level of an alert, the row has no check.
+/// After an alert's last level, its row has no check.
 #[test]
 fn a_held_alert_is_told_again_after_its_release() {
     let shop = telling("");
@@ -99,8 +99,8 @@ fn a_hold_ends_at_its_time() {
     assert!(shop.cluster.value::<bool>("postgres", next));
 }
 
-/// For a rule without `since`, awty stores the time at which a row begins to wait. A hold makes a new check for the
-/// row, and this check must keep the stored time.
+/// For a rule without `since`, awty stores the time at which a row begins to wait. The new check after a hold must keep
+/// this time.
 #[test]
 fn a_hold_keeps_the_start_of_the_clock() {
     let shop = watched("");
@@ -171,8 +171,7 @@ fn a_hold_undoes_a_run_that_tells_a_higher_level() {
     assert!(shop.cluster.value::<bool>("postgres", held));
 }
 
-/// A hold of a row that is not late adds an alert. A run that raises the row's alert at that moment does not wait for
-/// the client.
+/// A hold of a row that is not late adds an alert. A run that raises this alert meanwhile does not wait for the client.
 #[test]
 fn a_hold_that_is_not_committed_stops_no_run() {
     let shop = telling("");

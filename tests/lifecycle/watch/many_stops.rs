@@ -5,8 +5,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The table has a row for each change of `status`. The functions compute open time with awty, and everything else on
-/// their own.
+/// The table has a row for each change of `status`. The functions use awty's functions only for open time.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
     -- Of more than 1,000 stops, the oldest are one stop.
@@ -40,7 +39,6 @@ const COMPARED: &str = "
     CROSS JOIN LATERAL (SELECT CASE f.job WHEN 'plain' THEN shop.moved(o.placed_at + interval '1500 hours', NULL)
         ELSE shop.moved(awty.due(o.placed_at, '500 hours', 'office'), 'office') END AS at) AS due";
 
-/// Stops and pauses differ in length, and many of them are in closed time.
 fn stop_and_go(client: &mut Client, from: i32, to: i32) {
     let go = format!(
         "DO $$ BEGIN FOR n IN {from} .. {to} LOOP
@@ -88,8 +86,7 @@ fn a_thousand_stops_move_the_due_time() {
     assert_eq!(client.query_one(late, &[]).unwrap().get::<_, String>(0), "office t t, plain t t");
 }
 
-/// The end of a stop moves one check. The statement must find the check by its key, although an index of all checks of
-/// the job would also serve.
+/// The statement must find the check by its key, although an index of all checks of the job would also serve.
 #[test]
 fn the_end_of_a_stop_reads_no_other_checks() {
     const ROWS: i64 = 1000;

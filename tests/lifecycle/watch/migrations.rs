@@ -119,7 +119,6 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
         "the check to fail",
         "SELECT count(*) = 1 FROM awty.failing WHERE entity_key = '5' AND sqlstate = '42704'",
     );
-    // A deployment script adds the column again, and calls `awty.watch` without `replace`.
     shop.run("ALTER TABLE shop.orders ADD COLUMN status text NOT NULL DEFAULT 'UNSHIPPED'");
     shop.run(WATCH);
     await_walked(&shop);
@@ -269,7 +268,7 @@ fn an_error_of_postgresql_has_no_backtrace() {
     assert!(told.hint().is_some());
 }
 
-/// A restore gives functions other OIDs. It gives columns other numbers if an earlier column was dropped.
+/// A restore changes the OIDs of functions. It also changes the numbers of columns if an earlier column was dropped.
 #[test]
 fn a_restored_rule_finds_functions_and_columns_by_name() {
     let shop = Shop::open();

@@ -121,7 +121,7 @@ fn a_prepared_write_decides_when_it_is_committed() {
 }
 
 /// A client stops row 1. It locks the row's check while the run looks for stops, and commits before the run writes the
-/// check. In between, the run stores the stop of row 2, which no trigger has seen.
+/// check. Meanwhile, the run stores the stop of row 2, which no trigger has seen.
 #[test]
 fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     let shop = stops::shop();

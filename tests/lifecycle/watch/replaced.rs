@@ -2,7 +2,7 @@ use super::{ORDERS, await_walked};
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 
-/// Days without opening hours in the new calendar.
+/// Closed days of the new calendar.
 const CLOSED: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + d FROM unnest('{-10,-9,0,1}'::int[]) AS d)";
 
 fn shop() -> Shop {
@@ -92,8 +92,8 @@ fn a_row_keeps_the_start_of_its_clock() {
     shop.await_true("a check at the new level 1", &same);
 }
 
-/// A client inserts a row, and the calendar is replaced before the client commits. awty has therefore scheduled the
-/// row's check by the old calendar.
+/// A client inserts a row, and commits after a change of the calendar. awty has therefore scheduled the row's check by
+/// the old calendar.
 #[test]
 fn the_check_of_a_row_that_commits_later_moves_too() {
     let shop = shop();
@@ -111,7 +111,7 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
 
-/// After a change of the calendar, awty reads all rows of the rule twice. Before the second walk, awty waits for the
+/// After a change of the calendar, awty reads all rows of the rule twice. Before the second walk, it waits for
 /// transactions that are older than the new calendar.
 #[test]
 fn a_walk_keeps_the_newer_time_of_a_client() {

@@ -32,7 +32,7 @@ fn is_true(journey: &mut Transaction, what: &str, sql: &str) {
     assert_eq!(found, Some(true), "{what}");
 }
 
-/// Lists the stops of the row in minutes since `placed_at`. `0-90` is a past stop, and `since 30` is a stop that still
+/// Lists the row's stops in minutes since `placed_at`. `0-90` is a past stop, and `since 30` is a stop that still
 /// lasts.
 fn stops(shop: &Shop, id: i64) -> String {
     shop.cluster.value(
@@ -176,8 +176,8 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If a write bypasses the triggers, only the row's next check notices the start or end of a stop. Its time then counts
-/// as the start or end.
+/// If a write bypasses the triggers, only the row's next check notices the start or end of a stop. The time of this
+/// check then counts as the start or end.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -348,7 +348,6 @@ fn a_stop_writes_few_rows() {
     watch(&shop, &format!("due => $$awty.due(placed_at, '3 hours', 'always')$$, {STOPPED}"));
     shop.run("INSERT INTO shop.orders VALUES (1, now())");
     let counted = |update: &str| -> String {
-        // Function counts start at zero in a new session.
         let mut client = shop.cluster.superuser("postgres");
         client.batch_execute(&format!("SET track_functions = 'all'; BEGIN; UPDATE shop.orders SET {update}")).unwrap();
         let counts = "SELECT concat((SELECT string_agg(concat_ws(' ', relname, n_tup_ins, n_tup_upd, n_tup_del), ', ' ORDER BY relname)

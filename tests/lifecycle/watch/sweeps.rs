@@ -38,7 +38,7 @@ fn a_changed_rule_is_followed_by_a_sweep() {
 }
 
 /// After a change of a rule, a sweep compares all its alerts with the new rule. The change itself schedules the sweep,
-/// because a crash or a delayed process could lose a later request.
+/// because a later request could be lost in a crash.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -80,8 +80,8 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// Clients change rows after a sweep has read them, and before it clears their alerts. A row may also get a check that
-/// ends meanwhile, because the row's alert is still open.
+/// Clients change rows after a sweep has read them, and before it clears their alerts. A row's check may also end
+/// meanwhile.
 #[test]
 fn a_sweep_leaves_an_alert_whose_row_has_changed_meanwhile() {
     let shop = watched("");

@@ -90,7 +90,7 @@ fn a_hold_silences_reminders_and_repetitions() {
     assert!(journey.query_one(counts, &[]).unwrap().get::<_, bool>(0), "{}", told(&mut journey));
 }
 
-/// A run cannot write an alert that another transaction has locked. awty then undoes the run and its call.
+/// awty undoes a run, with its call, if another transaction has locked the alert.
 #[test]
 fn no_telling_is_committed_without_its_alert() {
     let shop = shop("within => '1 hour', escalate => '{2 hours}'");

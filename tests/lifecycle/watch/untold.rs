@@ -17,7 +17,6 @@ fn broken(more: &str) -> Shop {
     shop
 }
 
-/// The rule's function waits at the gate and then fails.
 fn gated() -> Shop {
     let shop = watched("");
     shop.run(&format!(
