@@ -22,7 +22,6 @@ pub struct Effect {
     pub xid: i64,
     pub act: String,
     pub bad: bool,
-    /// True if the run cancels or replaces the check that it runs.
     #[allow(dead_code)] // printed with the row
     pub own: bool,
     pub committed: Option<Time>,
@@ -40,9 +39,9 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// True if awty holds the check, for example after crashes. Holds of clients do not count.
+    /// True if awty holds the check, for example after crashes. Clients' holds do not count.
     pub held: bool,
-    /// True if clients hold, release and move the check. Each of these actions writes the check's row.
+    /// True if clients hold, release and move the check, because each of these actions writes its row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -96,7 +95,6 @@ pub struct Evidence {
     pub ledger: Vec<Work>,
     pub repeated: Repeated,
     pub watched: Watched,
-    /// Broken promises of the rules with deadlines, and the rows that show them.
     pub deadlines: Vec<(String, String)>,
     /// `None` while the load continues.
     pub left: Option<Left>,
@@ -122,12 +120,12 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// awty may put a check on hold after this many crashes since it was scheduled, even if other checks caused them.
+/// After this many crashes since a check was scheduled, awty may hold it, even if other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
 /// Seconds after its timeout in which a run must end: the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// A fault that freezes a worker delays a run by less than this many seconds.
+/// Longest delay of a run in seconds when a fault freezes a worker.
 const NOISE: f64 = 10.0;
 
 const PROMISES: [&str; 4] = ["P2", "P6", "P12", "P15"];
@@ -295,7 +293,7 @@ impl Story<'_> {
     /// P1: one transaction writes the effect, the history row and the time of the next run.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // An external worker may answer many leases in one call. awty then uses subtransactions with other ids, so this
+        // awty uses subtransactions with other ids if an external worker answers many leases in one call, so this
         // comparison omits external workers.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
@@ -332,8 +330,8 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run commits after its check's end, and none begins before the previous run's commit. Of two transactions
-    /// that change one row, the later one has the later commit time.
+    /// P4: no run commits after its check's end, or begins before the previous run's commit. If two transactions change
+    /// one row, the later one has the later commit time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);

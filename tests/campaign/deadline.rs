@@ -1,4 +1,4 @@
-//! Tests a table with two rules, which together use all arguments of `awty.watch()`. The owner replaces their calendar,
+//! Tests two rules of a table, which together use all arguments of `awty.watch()`. The owner replaces their calendar,
 //! changes and pauses the rules, and holds alerts.
 //!
 //! The transactions keep logs, and `camp.broken_deadlines()` (deadline.sql) compares awty's tables with these logs.
@@ -10,7 +10,7 @@ use awty_testkit::postgres::{Client, Error};
 const KEYS: u64 = 24;
 const RULES: [&str; 2] = ["ticket", "promise"];
 
-/// Counts of the rules. They must be read before the snapshot of [`BROKEN`], because shared memory is in no snapshot.
+/// Counts of the rules, which must be read before the snapshot of [`BROKEN`], because shared memory is in no snapshot.
 pub const COUNTED: &str = "SELECT coalesce(jsonb_agg(jsonb_build_object('job', job, 'met', met, 'late', late)), '[]')
     FROM awty.job_status WHERE job IN ('ticket', 'promise')";
 
@@ -44,7 +44,6 @@ pub fn statement(random: &mut Random) -> String {
     }
 }
 
-/// Executes one random act of the owner. An act that awty refuses changes nothing.
 pub fn own(visitor: &mut Visitor, client: &mut Client) -> Result<(), Error> {
     let random = &mut visitor.random;
     let rule = *random.pick(&RULES);

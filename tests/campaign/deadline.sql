@@ -16,7 +16,7 @@ CREATE TABLE camp.ticket_log (
 );
 CREATE INDEX ON camp.ticket_log (id, n);
 
--- Logs each definition of a calendar, with the closed minutes of each day in UTC. awty gets them in another time zone.
+-- Logs each definition of a calendar, with the closed minutes of each day in UTC.
 CREATE TABLE camp.calendar (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, calendar text NOT NULL, shut integer[] NOT NULL);
 
 -- Logs each definition of a rule. lengths has the times of its levels. With due, the due time includes the first
@@ -29,8 +29,7 @@ CREATE TABLE camp.promised (
     every   interval
 );
 
--- Logs holds, releases and pauses. A row without an alert is a pause of a rule. A row with the time -infinity ends a
--- hold or pause.
+-- Logs holds, releases and pauses. A row without an alert is a pause. The time -infinity ends a hold or pause.
 CREATE TABLE camp.quiet (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, rule text NOT NULL, alert bigint, until timestamptz NOT NULL);
 CREATE INDEX ON camp.quiet (alert, n);
 
@@ -55,7 +54,7 @@ BEGIN
     SELECT (CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END).id, NEW.since, NEW.state;
     RETURN NULL;
 END $$;
--- Triggers fire in the order of their names, so awty's triggers fire before this one.
+-- Triggers fire in the order of their names, so awty's triggers fire first.
 CREATE TRIGGER zz_log AFTER INSERT OR UPDATE OR DELETE ON camp.ticket FOR EACH ROW EXECUTE FUNCTION camp.log_ticket();
 
 CREATE FUNCTION camp.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$
@@ -70,14 +69,13 @@ BEGIN
     IF a.cleared_at IS NULL OR random() < 0.1 THEN RAISE EXCEPTION 'the receiver is away'; END IF;
 END $$;
 
--- Returns the opening hours for awty: ranges of open minutes in the local time of Kathmandu, 5:45 h ahead of UTC.
+-- Returns the opening hours for awty: the open minutes in the local time of Kathmandu, 5:45 h ahead of UTC.
 CREATE FUNCTION camp.hours(shut integer[]) RETURNS text[] LANGUAGE sql AS $$
     WITH open AS (SELECT n, n - row_number() OVER (ORDER BY n) AS run FROM generate_series(0, 1439) AS n WHERE NOT (n + 1440 - 345) % 1440 = ANY (shut)),
     runs AS (SELECT min(n) AS first, max(n) + 1 AS last FROM open GROUP BY run)
     SELECT array_agg(format('mon-sun %s:%s-%s:%s', lpad((first / 60)::text, 2, '0'), lpad((first % 60)::text, 2, '0'),
         lpad((last / 60)::text, 2, '0'), lpad((last % 60)::text, 2, '0'))) FROM runs $$;
 
--- Closes minutes around the present time.
 CREATE FUNCTION camp.replace_calendar(name text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     minute integer := extract(epoch FROM date_trunc('minute', clock_timestamp() AT TIME ZONE 'UTC'))::bigint / 60 % 1440;
@@ -134,7 +132,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- Returns the first moment at which the open time since t reaches the length.
+-- Returns the first time at which the open time since t reaches the length.
 CREATE FUNCTION camp.later(t timestamptz, length interval, shut integer[]) RETURNS timestamptz STRICT LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE edge timestamptz;
 BEGIN
@@ -148,7 +146,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Returns the last moment from which the open time until t is the length.
+-- Returns the last time from which the open time until t is the length.
 CREATE FUNCTION camp.earlier(t timestamptz, length interval, shut integer[]) RETURNS timestamptz STRICT LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE edge timestamptz;
 BEGIN
@@ -175,7 +173,7 @@ BEGIN
     RETURN sum;
 END $$;
 
--- Returns the row's stops by the log in their order, and the start of its present stop.
+-- Returns the row's stops by the log, and the start of its present stop.
 CREATE FUNCTION camp.stops(ticket bigint, OUT stops tstzrange[], OUT stopped timestamptz, OUT written timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     entry camp.ticket_log;
@@ -197,7 +195,6 @@ BEGIN
         END IF;
         clock := entry.since;
         IF entry.state = 'waiting' AND clock IS NOT NULL THEN
-            -- No stop begins before the alert that was open then.
             stopped := coalesce(stopped, greatest(CASE WHEN is_new THEN clock ELSE entry.began END, clock, ended, (
                 SELECT max(raised_at) FROM awty.alert AS a
                 WHERE a.entity_name = 'ticket' AND a.entity_key = ticket::text AND a.rule = 'ticket' AND raised_at <= entry.written
@@ -226,7 +223,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- Shows for each watched row the expected state, its alert and its check.
+-- Shows the expected state of each watched row, its alert and its check.
 CREATE VIEW camp.expected AS
 SELECT t.id, t.since, t.state, p.rule, p.lengths, p.remind, p.every, p.promised_at, o.shut, o.replaced_at, s.stopped, s.stops, t.written,
     l.due, f.id AS check_id, f.next_check_at, f.attempt, pg_xact_commit_timestamp(f.xmin) AS moved_at,
@@ -259,13 +256,13 @@ RETURN CASE
     WHEN e.every IS NOT NULL AND NOT EXISTS (SELECT FROM unnest(e.stops) AS stop WHERE upper(stop) > e.told_at) THEN camp.later(e.told_at, e.every, e.shut)
 END;
 
--- Returns the definition of a calendar that was committed at time t, and the time range in which it was valid.
+-- Returns the calendar's definition that was committed at time t, and when it was valid.
 CREATE FUNCTION camp.calendar_at(name text, t timestamptz, OUT shut integer[], OUT since timestamptz, OUT until timestamptz) LANGUAGE sql AS $$
     SELECT c.shut, at, next FROM (SELECT shut, at, lead(at) OVER (ORDER BY at) AS next FROM (
         SELECT shut, pg_xact_commit_timestamp(xmin) AS at FROM camp.calendar WHERE calendar = name) AS c) AS c
     WHERE at <= t ORDER BY at DESC LIMIT 1 $$;
 
--- Returns how late a slot may be. Slots have up to 3 s.
+-- Returns the longest lateness of a slot.
 CREATE FUNCTION camp.slot() RETURNS interval LANGUAGE sql IMMUTABLE RETURN interval '3 s';
 
 -- Finds contradictions to the logs. counted has the counts of awty.job_status from before the snapshot. If the clock
@@ -274,7 +271,7 @@ CREATE FUNCTION camp.broken_deadlines(clock_was_set boolean, counted jsonb) RETU
 DECLARE
     expected camp.expected[] := ARRAY(SELECT e FROM camp.expected AS e WHERE NOT clock_was_set);
 BEGIN
-    -- P12: only a late row has an open alert of level 1 or above, and it has only one.
+    -- P12: only a late row has an open alert of level 1 or above, and only one.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'an alert is open:', a.*, 'but', t.*), 600)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY rule, entity_key) AS open FROM awty.alert AS a
           WHERE cleared_at IS NULL AND rule IN ('ticket', 'promise')) AS a
@@ -291,8 +288,8 @@ BEGIN
     RETURN QUERY SELECT 'P6', concat_ws(' ', 'a function of the rule ran as another role:', t.*)
     FROM (TABLE camp.telling UNION ALL TABLE camp.solving) AS t WHERE role <> 'frank';
 
-    -- P15: each cleared alert that was told at level 1 or above has one check that calls call_cleared. Other alerts
-    -- have none. A check with the outcome done has called the function once.
+    -- P15: each cleared alert that was told at level 1 or above has one check that calls call_cleared, and other alerts
+    -- have none. A check that is done has called it once.
     RETURN QUERY SELECT 'P15', left(concat_ws(' ', 'alert', a.id, a.*, 'told', told.level, 'has', c.checks, 'checks,', c.done, 'done, and', s.calls, 'calls'), 600)
     FROM awty.alert AS a
     CROSS JOIN LATERAL (SELECT max(level) AS level FROM camp.telling AS t WHERE t.alert = a.id) AS told
@@ -349,7 +346,7 @@ BEGIN
                 SELECT max(n) FROM camp.ticket_log AS o WHERE o.id = e.id AND o.since IS DISTINCT FROM e.since), 0)))
         AND NOT coalesce(escalated_at, raised_at) >= due[level];
 
-    -- P12: each row that needs one has a check at its time, or at the next opening.
+    -- P12: each row that needs a check has one at its time, or at the next opening.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'no check at', n, 'for', e.*), 900)
     FROM camp.expected AS e CROSS JOIN LATERAL camp.next_at(e) AS n
     WHERE is_settled AND e.since IS NOT NULL AND e.state <> 'solved'

@@ -19,8 +19,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    // awty may hold a check because too many of its external workers died. Its attempts prove these deaths. If the
-    // clock was set ahead, awty deletes the attempts, so every such hold is then allowed.
+    // awty may hold a check because too many of its external workers died, as its attempts prove. If the clock was set
+    // ahead, awty deletes the attempts, so every such hold is allowed.
     let pending = rows(&format!(
         "SELECT id, check_count, attempt, first_check_at,
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)
@@ -29,7 +29,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
          WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept')",
     ))?;
     // If the clock was set, the day's partition may be created after rows of that day. The transaction that moves these
-    // rows to the partition then counts as their writer.
+    // rows there then counts as their writer.
     let ended = rows(&format!(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
@@ -48,7 +48,6 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         "SELECT (SELECT coalesce(sum(checks), 0)::bigint FROM camp.bulk),
                 (SELECT count(*) FROM awty.future_job WHERE entity_name = 'filler')",
     )?;
-    // A job that notices a violation calls nextval(), because a rollback does not undo this call.
     let seen = rows(
         "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called),
                 (SELECT last_value FROM camp.leaks WHERE is_called)",

@@ -148,8 +148,7 @@ impl Fault {
         self == Fault::FillNotifyQueue
     }
 
-    /// Returns whether the fault shrinks the files of awty's tables. Each round begins with such a fault, so that even
-    /// a short campaign has one.
+    /// Returns whether the fault shrinks the files of awty's tables. Each round begins with such a fault.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }

@@ -86,7 +86,7 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Removes the numbers of blocks, checks and files, which are all that differs between repetitions of an error.
+/// Removes the numbers of blocks, checks and files, because only they differ when an error repeats.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
@@ -95,7 +95,7 @@ pub fn without_numbers(what: &str) -> String {
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
-    // The campaign itself causes SIGKILL, SIGQUIT, and SIGABRT (by a PANIC), so these signals are no violation.
+    // SIGKILL, SIGQUIT and SIGABRT (by a PANIC) come from the campaign itself, so they are no violation.
     let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
     (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
 }

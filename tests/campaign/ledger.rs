@@ -10,7 +10,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// Needed beside the id, because a promoted standby may use an id again.
+    /// Identifies the check together with the id, which a promoted standby may use again.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Three cases keep the promise. First, the worker gave its lease back before it expired. Second, the next lease
-        // is for another run. Third, a promotion lost the first act.
+        // Three cases keep the promise: the worker gave its lease back in time, the next lease is for another run, or a
+        // promotion lost the first act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

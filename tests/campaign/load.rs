@@ -77,7 +77,7 @@ impl Shared {
     }
 
     /// Notes the latest check id of each database when a fault kills processes. awty holds a check that runs during
-    /// several kills, although it caused none of them. The checker allows such holds.
+    /// several kills, and the checker must allow such holds.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -234,7 +234,7 @@ impl Customer {
     }
 
     /// Some arguments are so large that PostgreSQL stores them out of line, and a few have the maximum size. The job
-    /// `set` gets more of them, because its runs have many checks, whose rows awty archives together.
+    /// `set` gets more of them, because awty archives the many checks of its runs together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),

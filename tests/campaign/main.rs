@@ -2,10 +2,9 @@
 //! measures how soon all due checks are done after a fault (P5, P10).
 //!
 //! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster, and its own seed for the order of faults.
+//! A campaign cannot be repeated exactly, because the timing depends on the machine.
 //!
 //! Invariant: the exit status is 0 only if every promise was kept and at least one fault succeeded.
-//!
-//! A campaign cannot be repeated exactly, because the timing depends on the machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
@@ -192,9 +191,9 @@ impl Campaign {
         }
     }
 
-    /// In every second round, faults can set the clock of the server. With faults named on the command line, a round
-    /// has such a clock only if one of them sets it. The other rounds keep the system's clock, because the checker can
-    /// compare times only with this clock.
+    /// In every second round, faults can set the clock of the server, unless the command line names faults and none of
+    /// them sets it. The other rounds keep the system's clock, because the checker can compare times only with this
+    /// clock.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -27,8 +27,8 @@ impl Repeated {
 pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
 
 /// Finds occurrences that ran twice. Two runs are allowed if a client schedules a check at a time for which
-/// `awty.check_now()` has already run the repetition. They are also allowed if a call of `awty.repeat()` began before
-/// the last run of an older repetition.
+/// `awty.check_now()` has already run the repetition, or if a call of `awty.repeat()` began before the last run of an
+/// older repetition.
 pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
         AND id NOT IN (SELECT check_id FROM camp.placed)
@@ -81,7 +81,6 @@ fn hold_until(customer: &mut Customer, client: &mut Client, job: &str, key: &str
     unless_refused(&["42704", "55000", "22023"], client.execute(sql, &[&ENTITY, &key, &job, &seconds]))
 }
 
-/// Makes, holds or releases the role's repetition that has a calendar.
 fn in_open_time(customer: &mut Customer, client: &mut Client, job: &str) -> Result<(), Error> {
     let key = format!("{}c", customer.role);
     match customer.random.below(4) {
@@ -127,8 +126,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // A fault may make awty refuse the call with 22023. Either the clock was set ahead, so that the time `ends` has
-    // passed, or slots are now longer than the time between two occurrences.
+    // After a fault, awty may refuse the call with 22023: the clock was set ahead, so that `ends` has passed, or slots
+    // are now longer than the time between two occurrences.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

@@ -1,5 +1,5 @@
--- A run first writes one row of camp.effect. In this row, bad means that the run will fail, and own means that the run
--- removes its own check.
+-- A run first writes one row of camp.effect. bad means that the run will fail, and own means that it removes its own
+-- check.
 --
 -- Runs count violations by sequences, because a rollback does not undo nextval(). Until the end of its nap, a run takes
 -- no lock that a client could want.
@@ -44,7 +44,6 @@ CREATE SEQUENCE camp.overlaps;
 CREATE SEQUENCE camp.early;
 CREATE SEQUENCE camp.leaks;
 
--- Lists checks that no longer crash the server.
 CREATE TABLE camp.mended (check_id bigint PRIMARY KEY);
 
 CREATE FUNCTION camp.fail_late() RETURNS trigger LANGUAGE plpgsql AS $$

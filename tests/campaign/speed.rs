@@ -17,8 +17,7 @@ pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
-    /// Next transaction id at the time of this `Mark`. Earlier transactions have lower ids, even if a fault has set the
-    /// clock back.
+    /// Next transaction id at this `Mark`. Earlier transactions have lower ids, even if the clock was set back.
     xid: i64,
 }
 
@@ -44,11 +43,11 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from the server's start to the first run of a due check, in the slowest database. `None` means that the
-    /// server was never down, or that no check was due.
+    /// Seconds from the time at which the server accepts connections to the first run of a due check, in the slowest
+    /// database. `None` means that the server was never down, or that no check was due.
     pub first: Option<f64>,
-    /// Seconds until all due checks were done. They count from the time at which the server accepts connections again,
-    /// or from the end of the fault if the server was never down.
+    /// Seconds until all due checks were done, from the time at which the server accepts connections again, or from the
+    /// end of the fault if the server was never down.
     pub all: f64,
 }
 

@@ -1,4 +1,4 @@
-//! A job of an ordinary role executes random SQL. Each run executes one statement that sqlsmith generated.
+//! A job of an ordinary role executes random SQL. Each run executes one statement of sqlsmith.
 //!
 //! Invariant: the server stays up, each check ends in the history, and another role's checks start in time. An internal
 //! error of PostgreSQL's own functions is no violation.

@@ -1,8 +1,7 @@
 //! Clients write a watched table at random, and an owner changes the rule. In every snapshot, [`WRONG`] and [`MISSED`]
 //! must find nothing (promise P12).
 //!
-//! These clients have their own random generators, so that a seed gives all other clients the same random choices as
-//! before.
+//! These clients have their own random generators, so that a seed gives all other clients the same choices as before.
 
 use crate::deadline;
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
@@ -34,8 +33,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
 /// Finds late rows without an alert and without a check in time. A check is too late if it is due more than 9 s (three
-/// of the longest slots) after the row is late, and more than 9 s after the check was committed. Rows with failed
-/// checks do not count. No row counts while awty reads the rows that are older than the rule.
+/// of the longest slots) after the row is late and after the check was committed. Rows with failed checks do not count.
+/// No row counts while awty reads the rows that are older than the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

@@ -1,5 +1,4 @@
-//! Generates SQL statements that call awty's functions with random arguments. A seed always generates the same
-//! statement.
+//! Generates SQL statements that call awty's functions with random arguments. A seed always gives the same statement.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};

@@ -1,5 +1,5 @@
-//! Calls awty's functions with random and mostly wrong arguments. The calls use their own roles and databases, so that
-//! the campaign's checker is not affected.
+//! Calls awty's functions with random and mostly wrong arguments. The calls use their own roles and databases, because
+//! the campaign's checker must not see them.
 //!
 //! Invariant: a call succeeds or fails with a fitting SQLSTATE. It causes no internal error (XX000), crash or log
 //! entry, and leaves no lock and no memory behind.
@@ -24,7 +24,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Roles with rights occur more often, because calls of roles without rights find few errors.
+/// Most callers have rights, because calls without rights find few errors.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -41,8 +41,8 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns. A session makes the same calls in each turn, and takes more than two turns only while its
-/// memory grows.
+/// Maximum number of turns. Each turn makes the same calls. More than two turns follow only while the session's memory
+/// grows.
 const TURNS: usize = 5;
 /// Bytes by which a session's memory may grow in its last turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
@@ -114,7 +114,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
         steps.push(places::Step::any(&functions, random));
     }
     let mut memory = vec![];
-    // A cache may still grow in the second turn of all calls. Only a leak grows in every turn.
+    // A cache may still grow in the second turn. Only a leak grows in every turn.
     while memory.len() < 2 || memory.len() < TURNS && grown(&memory) {
         for step in &steps {
             for (call, answer) in
@@ -122,7 +122,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
             {
                 hear(shared, role, &call, &answer);
             }
-            // These locks do not count, because PostgreSQL keeps the locks of serializable transactions for a while.
+            // The locks of serializable transactions do not count, because PostgreSQL keeps them for a while.
             let sql = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND mode <> 'SIReadLock'";
             let locks: i64 = witness.query_one(sql, &[&pid])?.get(0);
             if locks > 0 {
@@ -190,7 +190,7 @@ fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Returns the private memory of a process in bytes, including memory outside of PostgreSQL's memory contexts.
+/// Returns a process's private memory in bytes, also outside of PostgreSQL's memory contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");

@@ -1,7 +1,7 @@
 //! Makes calls in different places, such as a transaction, a cursor or a COPY.
 //!
-//! Invariant: `Err` means that the connection is lost. Each step leaves the session's user and settings unchanged, and
-//! no transaction open.
+//! Invariant: `Err` means a lost connection. Each step leaves the session's user and settings unchanged, and no open
+//! transaction.
 
 use super::signatures::Function;
 use crate::random::Random;
@@ -85,7 +85,7 @@ impl Step {
         Self { place, settings, calls, undone: random.per_mille(300) }
     }
 
-    /// Returns each call with its SQLSTATE and message, which are empty if the call succeeded.
+    /// Returns each call with its SQLSTATE and message, or an empty text if it succeeded.
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
             ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions

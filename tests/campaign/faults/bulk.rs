@@ -42,14 +42,14 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds checks far in the future (fillers) and checks that are due at once (followers). Then removes the fillers,
-    /// and waits until the first follower runs.
+    /// Adds checks far in the future (fillers) and due checks (followers). Then removes the fillers, and waits until
+    /// the first follower runs.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;
         let napping = "SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep'
                        AND datname = current_database() AND usename = $1";
-        // The next fault must hit a follower's run, and not the run of another check.
+        // The next fault must hit a follower's run.
         let _ = poll("a follower's run", TO_BEGIN, || match self.admin.query_opt(napping, &[&ERIN]) {
             Ok(Some(_)) | Err(_) => Ok(()),
             Ok(None) => Err("none".into()),

@@ -1,5 +1,5 @@
-//! Makes a process of awty fail at a place in its code (a step, listed in `src/failpoint/steps.rs`). The next process
-//! that reaches the step gets an ERROR, SIGTERM or SIGKILL.
+//! Makes a process of awty fail at a step in its code (`src/failpoint/steps.rs`). The next process that reaches the
+//! step gets an ERROR, SIGTERM or SIGKILL.
 //!
 //! `scripts/campaign` builds a library with failpoints and sets AWTY_FAILPOINTS.
 
@@ -21,15 +21,14 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// For each step and action: how often a process failed at the step, and how often no process reached the step in time.
+/// For each step and action: how often a process failed there, and how often no process came in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Several steps raise an ERROR at a time. Only one step sends SIGTERM or SIGKILL, because these may take the server
-/// down.
+/// Several steps raise an ERROR at a time. Only one sends SIGTERM or SIGKILL, because these may take the server down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];

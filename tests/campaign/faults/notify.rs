@@ -1,4 +1,4 @@
-//! Fills the queue of NOTIFY, as a listener in an open transaction does, so that COMMIT raises an error.
+//! Fills the queue of NOTIFY, as a listener in an open transaction does, so that COMMIT fails.
 //!
 //! This fault happens only on request, because the queue takes 8 GB of disk and most of a minute.
 

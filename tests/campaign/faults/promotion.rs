@@ -33,7 +33,7 @@ pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// Stops replication just before the promotion, so that the promoted standby lacks the last confirmed commits.
+/// Stops replication before the promotion, so that the promoted standby lacks the last confirmed commits.
 pub fn promote_behind(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let mut standby = cluster.standby();
     let Some(sender) = catch::<i32>(shared, "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'") else {
@@ -77,8 +77,8 @@ fn take_over(cluster: &mut Cluster, standby: Cluster, shared: &Shared) {
     *cluster = standby;
 }
 
-/// Succeeds if the standby replays nothing more. Waiting for the received position would not end if the standby has
-/// received only a part of the last WAL record.
+/// Succeeds if the standby replays nothing more. It may never reach the received position, because the last WAL record
+/// may be incomplete.
 fn replayed(standby: &Cluster) -> Result<(), String> {
     let mut client = standby.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
     let mut look = || {

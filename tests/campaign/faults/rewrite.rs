@@ -125,8 +125,7 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // Some tables, such as `in_flight`, are created with a fillfactor. A fault that changes it must restore this
-        // value.
+        // Some tables, such as `in_flight`, are created with a fillfactor. A fault that changes it must restore it.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));
