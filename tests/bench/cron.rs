@@ -1,8 +1,6 @@
 //! Compares awty with cron jobs that search a whole table each minute for orders that have not shipped after three
-//! hours.
-//!
-//! One in a hundred older orders is late and already reported. In the measured minute, a hundred of a thousand orders
-//! become late.
+//! hours. One in a hundred older orders is late and already reported. In the measured minute, a hundred of a thousand
+//! orders become late.
 
 use crate::options::Options;
 use crate::progress::say;

@@ -1,5 +1,5 @@
-//! Measures the costs of calendars and stops. The figures of writers and of `awty.due()` are the CPU time of the
-//! client's server process (`/proc/PID/schedstat`), because other programs use the machine as well.
+//! Measures the costs of calendars and stops. The figures of writers and of `awty.due()` are CPU time of the client's
+//! server process (`/proc/PID/schedstat`), because other programs use the machine as well.
 
 use crate::calls::Options;
 use crate::progress::say;
@@ -42,7 +42,7 @@ fn used_by(pid: i32) -> Option<f64> {
     Some(stat.split(' ').next()?.parse::<f64>().ok()? / 1e3)
 }
 
-/// Returns the CPU time in microseconds that a new client's server process takes for the statement.
+/// Returns the CPU time in microseconds of the statement in a new client's server process.
 fn cpu(shop: &Shop, statement: &str) -> f64 {
     let mut client = shop.cluster.client("postgres", "shop");
     let pid: i32 = one(&mut client, "SELECT pg_backend_pid()", &[]).get(0);
@@ -61,7 +61,7 @@ fn fill(shop: &Shop, table: &str) {
         .execute("postgres", &[&empty, &rows, "VACUUM ANALYZE awty.future_job, awty_internal.stop", "CHECKPOINT"]);
 }
 
-/// Repeats the statement in the server for each row, so that the client's time is not measured.
+/// Repeats the statement in the server for each row, so that the client's time does not count.
 fn each(statement: &str) -> String {
     format!("DO $$ BEGIN FOR n IN 1 .. {WRITES} LOOP {statement}; END LOOP; END $$")
 }

@@ -1,4 +1,4 @@
-//! Compares pg_cron and awty in one server. awty's jobs are due half a minute after pg_cron's, so that they do not
+//! Compares pg_cron and awty in one server. awty's jobs are due half a minute after pg_cron's, because the two must not
 //! disturb each other.
 
 use crate::options::Options;

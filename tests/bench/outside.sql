@@ -1,4 +1,4 @@
--- Does the bookkeeping of leases in plain SQL. Also has a queue that only hands out checks.
+-- Does the bookkeeping of leases in plain SQL. Another queue only hands out checks.
 CREATE SCHEMA plain;
 CREATE TABLE plain.pending (LIKE awty.future_job INCLUDING ALL);
 CREATE TABLE plain.lease (LIKE awty_internal.lease INCLUDING ALL);
@@ -7,7 +7,6 @@ CREATE TABLE plain.attempt (LIKE awty_internal.attempt_default INCLUDING ALL);
 CREATE TABLE plain.queue (id bigint PRIMARY KEY, key text, args jsonb, due timestamptz);
 CREATE INDEX ON plain.queue (due, id);
 
--- A hash of the check replaces awty's key.
 CREATE FUNCTION plain.claim(most integer) RETURNS SETOF plain.lease LANGUAGE sql AS $$
     WITH due AS (
         SELECT f.* FROM plain.pending AS f

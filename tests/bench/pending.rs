@@ -5,7 +5,7 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use crate::work::{rates, speeds};
 
-/// Writes checks directly to the table, because scheduling millions of checks takes much longer.
+/// Writes checks directly to the table, because scheduling millions of them takes much longer.
 pub fn fill(shop: &Shop, database: &str, n: u32) {
     say(&format!("   {} pending in {database}", readable(f64::from(n))));
     let insert = format!(

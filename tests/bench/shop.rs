@@ -1,5 +1,5 @@
-//! Most rows of the results table compare two ways to do the work of all checks that are due at one time. Either awty
-//! runs the checks, or one SQL statement (*the ceiling*) does their work.
+//! Most rows of the results table compare two ways to do the work of all checks of one due time: awty's runs, and one
+//! SQL statement (*the ceiling*).
 //!
 //! Invariant: a measurement starts with vacuumed tables after a checkpoint, and panics unless all work was done. awty's
 //! times come from its history, because they must not include the client's time.

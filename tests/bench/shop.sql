@@ -55,7 +55,7 @@ SET ROLE other;
 SELECT awty.register('other', 'shop.unshipped');
 RESET ROLE;
 
--- Inserts the orders in the server, so that the client's time is not measured.
+-- Inserts the orders in the server, so that the client's time does not count.
 CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
 BEGIN
     IF orders = 'shop.watched'::regclass THEN

@@ -1,6 +1,6 @@
 //! Usage: `bench soak|skew|speed|page|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
-//! awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database.
-//! `AWTY_PG_NET` is set if pg_net is installed.
+//! awty-gateway. `AWTY_CALLER` is a program that makes the gateway's calls without a database. `AWTY_PG_NET` is set if
+//! pg_net is installed.
 //!
 //! A lost or doubled call fails the program, but slowness does not.
 

@@ -1,5 +1,5 @@
-//! Measures how long the first page of each view takes with very many rows. Pairs of runs show whether people who
-//! reload the page each second delay calls.
+//! Measures how long the first page of each view takes with very many rows, and whether people who reload the page each
+//! second delay calls.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::speed::lists::{ask, fill};
@@ -30,7 +30,7 @@ const VIEWS: [&str; 13] = [
 const REQUESTS: usize = 20;
 const MEDIAN_MS: Wanted = Wanted::AtMost(200.0);
 const WORST_MS: Wanted = Wanted::AtMost(1_000.0);
-/// Attempts of each schedule. There are ten times as many checks as schedules.
+/// Attempts of each schedule. Checks are ten times as many as schedules.
 const ATTEMPTS: i32 = 100;
 
 const TARGETS: usize = 100;
@@ -40,7 +40,7 @@ const PEOPLE: usize = 10;
 const WARM: f64 = 12.0;
 const TWIN: Wanted = Wanted::AtMost(1.5);
 
-/// Starts the gateway. Returns its address, and each person's line with the cookie.
+/// Starts the gateway. Returns its address, and the cookie line of each person.
 fn open(place: &mut Place) -> (String, Vec<String>) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let token = "SELECT awty_http.create_token('app', 'admin', '1 day')::text";

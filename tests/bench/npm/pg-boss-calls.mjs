@@ -1,9 +1,9 @@
 // Makes HTTP calls with pg-boss and undici: node pg-boss-calls.mjs CALLS LOOPS BATCH CONNECTIONS BEGIN A_SECOND ORIGIN…
 //
-// If BEGIN is 0, all calls are due at once. Otherwise, A_SECOND calls are due in each second from BEGIN on, in seconds since 1970. The
-// program prints the µs since 1970 from which on it may make calls. PGHOST, PGPORT, PGUSER and PGDATABASE name the server. Each of LOOPS
-// loops fetches, calls and completes one batch after the other, and pauses only when the queue is empty. Each origin has at most
-// CONNECTIONS permanent connections.
+// If BEGIN is 0, all calls are due at once. Otherwise, A_SECOND calls are due in each second from BEGIN (seconds since 1970) on. The
+// program prints the first time for calls in µs since 1970. PGHOST, PGPORT, PGUSER and PGDATABASE name the server. Each of LOOPS loops
+// fetches, calls and completes batches, and pauses only when the queue is empty. Each origin has at most CONNECTIONS permanent
+// connections.
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
 import PgBoss from "pg-boss";

@@ -11,7 +11,6 @@ CREATE FUNCTION plain.fill(origins text[], calls integer) RETURNS void LANGUAGE 
         jsonb_build_object('method', 'POST', 'body', jsonb_build_object('order', n)), now(), now(), 'postgres'::regrole, now()
     FROM generate_series(1, calls) AS n
 $$;
--- A hash of the check replaces awty's key.
 CREATE FUNCTION plain.claim(most integer) RETURNS TABLE (lease bigint, entity_name text, entity_key text, args jsonb) LANGUAGE sql AS $$
     WITH due AS (
         SELECT f.* FROM plain.pending AS f

@@ -45,7 +45,6 @@ fn fine(seconds: f64) -> String {
     format!("{:.1} ms", seconds * 1e3)
 }
 
-/// Creates schedules with `attempts` attempts each.
 pub fn fill(client: &mut Client, from: i32, to: i32, attempts: i32) {
     client.execute(ENDPOINTS, &[&from, &to, &ORIGINS]).unwrap();
     client.execute(CHECKS, &[&from, &to, &ORIGINS]).unwrap();

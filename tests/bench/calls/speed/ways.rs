@@ -1,4 +1,4 @@
-//! Measures programs that make calls. Each program starts when all calls are in its queue.
+//! Measures programs that make calls. Each starts when all calls are in its queue.
 
 use super::field::{Field, LONGEST};
 use super::run::{Calls, Run};
