@@ -1,4 +1,4 @@
-//! Kills nodes, postmasters and workers in the middle of runs that write on another node.
+//! Kills nodes, postmasters and workers during runs that write on another node.
 
 use crate::load::Load;
 use crate::place::Place;
@@ -66,8 +66,8 @@ fn kill_postmaster(node: &mut Cluster) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Kills all processes of the server, as the loss of its machine does. A stopped postmaster starts no new process
-/// meanwhile.
+/// Kills all processes of the server, as the loss of its machine does. The postmaster is stopped first, so it starts no
+/// new process.
 #[track_caller]
 pub fn crash(node: &mut Cluster) {
     let pids = node.pids("");

@@ -43,7 +43,7 @@ impl Load {
         poll("more orders", awty_testkit::PATIENCE, seen).unwrap();
     }
 
-    /// Fails if an acknowledged order is missing. Returns the number of acknowledged orders.
+    /// Returns the number of acknowledged orders. Fails if one of them is missing.
     #[track_caller]
     pub fn stop(self, place: &Place) -> i64 {
         self.stopped.store(true, Ordering::Relaxed);

@@ -109,7 +109,6 @@ impl Place {
         ))
     }
 
-    /// Returns what `awty.doctor()` says about the nodes.
     fn findings(&self) -> String {
         self.value("SELECT coalesce(string_agg(finding, '; '), '') FROM awty.doctor() WHERE finding LIKE '%node%'")
     }

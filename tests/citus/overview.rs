@@ -1,4 +1,4 @@
-//! Executes the statements of docs/citus.md that show all nodes, and makes the calls of all nodes with one gateway.
+//! Executes docs/citus.md's statements that show all nodes, and makes the calls of all nodes with one gateway.
 
 use crate::place::Place;
 use awty_testkit::gateway::{Gateway, create_credentials};

@@ -81,7 +81,7 @@ impl Place {
             place.add_node();
         }
         place.admin("CREATE EXTENSION awty");
-        // The test needs amcheck at the end, when it checks the tables, but a node cannot create it.
+        // The final check of the tables needs amcheck, which a node cannot create.
         place.admin("CREATE EXTENSION amcheck");
         place.admin("CREATE ROLE shop LOGIN");
         place.admin("CREATE SCHEMA shop AUTHORIZATION shop");
@@ -124,7 +124,6 @@ impl Place {
         on_all(&mut self.shop(), statements)
     }
 
-    /// Returns the sum over all nodes.
     #[track_caller]
     pub fn sum(&self, sql: &str) -> i64 {
         self.on_all(sql).iter().map(|value| value.parse::<i64>().unwrap()).sum()
@@ -135,7 +134,6 @@ impl Place {
         self.await_none("every check to end", "SELECT count(*) FROM awty.future_job");
     }
 
-    /// Waits until the sum over all nodes is 0.
     #[track_caller]
     pub fn await_none(&self, what: &str, sql: &str) {
         self.coordinator.await_that(what, PATIENCE, || {
@@ -148,7 +146,7 @@ impl Place {
         });
     }
 
-    /// Returns keys of orders that are on one node and whose effects are on another node.
+    /// Returns keys of orders on one node whose effects are on another node.
     #[track_caller]
     pub fn keys(&self, of: &Cluster, effects_on: &Cluster, from: i64, count: i64) -> Vec<i64> {
         let sql = "
@@ -162,7 +160,6 @@ impl Place {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Fails if a run was lost or done twice.
     #[track_caller]
     pub fn judge(&self) {
         let wrong: String = self.value(WRONG);
