@@ -3,8 +3,8 @@
 //! Usage: `failover MINUTES SEED [EVENT …]`, by `make failover`. The synchronous and the asynchronous mode each get
 //! half of the time. With 0 minutes, each named event happens once, in synchronous mode.
 //!
-//! Invariant: the exit status is 0 only if at least one event happened, and awty lost no order, handled no order twice
-//! and missed no late order.
+//! Invariant: the exit status is 0 only if an event happened, and awty lost no order, handled no order twice and missed
+//! no late order.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
@@ -39,7 +39,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// Minutes of a usual test. A shorter test does not write the page in docs/.
+/// A shorter test does not write the page in docs/.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {

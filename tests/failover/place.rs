@@ -49,7 +49,7 @@ fn etcd_program() -> String {
 }
 
 /// With etcd's v3 interface, Patroni 3.0.2 takes the primary's key without checking which member holds it. A Patroni
-/// that was frozen for a while could then take the key from the new primary, whose commits would be lost.
+/// that was frozen could so take the key from the new primary, whose commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
@@ -71,7 +71,7 @@ impl Place {
         for number in 0..3 {
             place.members[number].start_patroni(&place.folder);
             if number == 0 {
-                // The other two members copy their data from the first, so it must be the primary by now.
+                // The other members copy their data from the first, so it must be the primary by now.
                 poll("the first primary", Duration::from_secs(90), || place.leader().ok_or("none".into()))?;
             }
         }
