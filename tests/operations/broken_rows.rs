@@ -1,5 +1,5 @@
 //! Writes NULL, the limits of the type, and nonsense to each column, each time in a new row. All rows are broken at
-//! once, because the server log names the row that fails.
+//! once, because the server log names the failing row.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -82,7 +82,6 @@ const BREAKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Skips values that the server refuses.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
     let script = format!(
         "DO $do$

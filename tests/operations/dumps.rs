@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The shop has more data than fits into a pipe, so that a dump can stop midway.
+/// The shop has more data than fits into a pipe, so a dump can stop midway.
 fn at_work() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE_ID, "");
@@ -131,7 +131,6 @@ fn the_owner_of_the_database_dumps_every_row() {
             "CREATE ROLE backup LOGIN IN ROLE pg_read_all_data",
         ],
     );
-    // The owner of a database has no rights to other roles' tables.
     let awty = ["--schema=awty", "--schema=awty_internal", "--extension=awty", "-d", "postgres"];
     for role in ["landlord", "backup"] {
         let refused = shop.cluster.tool("pg_dump").args(awty).args(["-U", role]).output().unwrap();

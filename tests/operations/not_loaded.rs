@@ -1,4 +1,4 @@
-//! The server starts without awty's library, for example because a package update removed awty from postgresql.conf.
+//! The server starts without awty's library, because a package update removed awty from postgresql.conf, for example.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

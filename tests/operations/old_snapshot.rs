@@ -1,4 +1,4 @@
-//! awty must run its checks even if a session's old snapshot prevents the removal of dead rows from its tables.
+//! awty must run its checks although a session's old snapshot keeps dead rows in its tables.
 
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;
