@@ -1,5 +1,5 @@
-//! An updated installation must have the same catalog entries as a new installation. catalog.sql lists the entries as
-//! text (the picture).
+//! An updated installation must have the same catalog entries as a new one. catalog.sql lists the entries as text (the
+//! picture).
 //!
 //! Invariant: if an upgrade script lacks a statement, the picture differs or the script fails.
 
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// Starts a server whose default privileges grant all rights on new objects to other roles. An upgrade script that does
-/// not revoke these rights then makes another catalog than an installation.
+/// Starts a server whose default privileges grant all rights on new objects to other roles. The catalog then differs if
+/// an upgrade script does not revoke these rights.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");

@@ -1,5 +1,5 @@
 -- Lists each catalog entry of an extension in a line, without OIDs. All lines together are the extension's picture.
--- Only pictures of one server can be compared, because versions of PostgreSQL differ.
+-- Only pictures of one server are comparable, because versions of PostgreSQL differ.
 WITH ext AS (
     SELECT * FROM pg_extension WHERE extname = $1
 ), member AS (
@@ -38,8 +38,8 @@ SELECT line FROM (
         'acl', (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) AS a))
     FROM rel
     UNION ALL
-    -- The numbers matter, because the library reads rows by column numbers. pg_attver is omitted, because it only says
-    -- when a column was last altered.
+    -- Includes column numbers, by which the library reads rows. Omits pg_attver, which only says when a column was last
+    -- altered.
     SELECT concat_ws(' ', 'column:', name, attnum, attname, format_type(atttypid, atttypmod), CASE WHEN attnotnull THEN 'not null' END,
         'collation', CASE WHEN attcollation <> 0 THEN attcollation::regcollation END, 'default', pg_get_expr(d.adbin, d.adrelid), 'identity',
         nullif(attidentity, ''), 'generated', nullif(attgenerated, ''), 'storage', attstorage, attcompression, 'statistics',

@@ -1,4 +1,4 @@
-//! Copies the checkout, and changes the copy to a made-up next version of awty and awty_http.
+//! Copies the checkout, and makes the copy a made-up next version of awty and awty_http.
 //!
 //! Invariant: the changes are written twice, here and in the upgrade script, as for a real version.
 

@@ -1,6 +1,6 @@
 //! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`, with the campaign's load before and after. One
-//! upgrade copies the files, and its new server's configuration lacks awty. Another upgrade links the files, and its
-//! new server preloads awty.
+//! upgrade copies the files, and its new server's configuration lacks awty. Another links the files, and its new server
+//! preloads awty.
 
 mod calls;
 mod picture;
@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400;
-/// A cloned database for which `awty.adopt()` was not called.
 const CLONE: &str = "clone";
 
 const MISSED: [&str; 3] = ["run", "next", "skip"];
@@ -129,7 +128,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Creates special checks. Returns their keys, and the condition that each check must satisfy until the end.
+/// Returns keys of checks, and the condition that each check must satisfy until the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),

@@ -7,8 +7,7 @@ pub struct Picture {
     pub last_id: i64,
 }
 
-/// Omits two kinds of rows that differ between versions: an owner's rights on its own objects, and the row types that
-/// belong to the extension.
+/// Omits rows that differ between versions: an owner's rights on its own objects, and row types of the extension.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t
