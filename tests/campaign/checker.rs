@@ -22,6 +22,7 @@ pub struct Effect {
     pub xid: i64,
     pub act: String,
     pub bad: bool,
+    /// True if the run removes its own check.
     #[allow(dead_code)] // printed with the row
     pub own: bool,
     pub committed: Option<Time>,

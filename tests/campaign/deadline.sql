@@ -195,6 +195,7 @@ BEGIN
         END IF;
         clock := entry.since;
         IF entry.state = 'waiting' AND clock IS NOT NULL THEN
+            -- A stop begins no earlier than the alert that was open then.
             stopped := coalesce(stopped, greatest(CASE WHEN is_new THEN clock ELSE entry.began END, clock, ended, (
                 SELECT max(raised_at) FROM awty.alert AS a
                 WHERE a.entity_name = 'ticket' AND a.entity_key = ticket::text AND a.rule = 'ticket' AND raised_at <= entry.written
