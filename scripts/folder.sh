@@ -3,8 +3,7 @@
 
 folder_of() { echo "${AWTY_FOLDER:-/var/tmp/awty-folder-$1}"; }
 
-# make_folder MAJOR: uses mmdebstrap to install the Debian release that has this version (1.6 GB), and keeps the folder. MIRROR replaces
-# Debian's servers.
+# make_folder MAJOR: installs the Debian release that has this version with mmdebstrap (1.6 GB). MIRROR replaces Debian's servers.
 make_folder() {
     local major=$1 folder release packages
     folder=$(folder_of "$major")
@@ -30,8 +29,8 @@ make_folder() {
     cargo fetch -q --locked
 }
 
-# enter_folder MAJOR [NAME=VALUE...] COMMAND...: runs the command in the folder's checkout, in its own mount namespace, so that the mounts
-# end with the command. The target directory is outside of the folder.
+# enter_folder MAJOR [NAME=VALUE...] COMMAND...: runs the command in the folder's checkout. The mounts end with the command, because it
+# has its own mount namespace. The target directory is outside of the folder.
 enter_folder() {
     local major=$1 name passed=()
     shift

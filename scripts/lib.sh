@@ -57,7 +57,7 @@ find_pg_config() {
     command -v pg_config || true
 }
 
-# Tells whether awty can be built for and tested on the server of this pg_config.
+# Tells whether awty can be built for and tested on this pg_config's server.
 server_complete() {
     [[ -x $1 && -x $("$1" --bindir)/postgres && -f $("$1" --includedir-server)/postgres.h ]] &&
         [[ -x $(pgxs_test_dir "$1")/regress/pg_regress ]]
