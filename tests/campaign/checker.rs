@@ -97,7 +97,7 @@ pub struct Evidence {
     pub repeated: Repeated,
     pub watched: Watched,
     pub deadlines: Vec<(String, String)>,
-    /// `None` while the load continues.
+    /// Rows that awty left behind, or `None` while the load continues.
     pub left: Option<Left>,
     /// True if the clock was set, so that times of two transactions cannot be compared.
     pub clock_was_set: bool,

@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Three cases keep the promise: the worker gave its lease back in time, the next lease is for another run, or a
-        // promotion lost the first act.
+        // Two leases of one check are allowed in three cases: the first worker gave its lease back in time, the second
+        // lease is for another run, or a promotion lost the first act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

@@ -22,9 +22,9 @@ const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
 /// Finds wrong alerts. An alert is wrong if its row is gone, has another start time, is not late yet, meets the rule's
-/// condition, or has a second alert. After a change of the rule, awty compares alerts with their rows. Until then, an
-/// alert may have an older start time or meet the condition, because no trigger sees that such a row is deleted and
-/// inserted again. $1 is true if the clock was set.
+/// condition, or has a second alert. While awty compares alerts with their rows after a change of the rule, an alert
+/// may have an older start time or meet the condition, because no trigger sees that such a row is deleted and inserted
+/// again. $1 is true if the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.rule = 'parcel' AND a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true

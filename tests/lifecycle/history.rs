@@ -246,7 +246,7 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // The inspection gives up after 200 ms.
+    // The commit must come soon, because the inspection waits only 200 ms for the lock.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

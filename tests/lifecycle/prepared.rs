@@ -4,7 +4,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Shorter than the minute after which awty searches for forgotten checks.
+/// Time limit of a check, shorter than the minute after which awty searches for forgotten checks.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {
@@ -17,7 +17,7 @@ fn open() -> Shop {
     shop
 }
 
-/// PostgreSQL would execute a batch as one transaction.
+/// Sends the statements one by one, because PostgreSQL executes a batch as one transaction.
 fn prepare(shop: &Shop, name: &str, call: &str) {
     let mut client = shop.client();
     for statement in ["BEGIN", call, &format!("PREPARE TRANSACTION '{name}'")] {

@@ -109,7 +109,7 @@ fn an_idle_worker_writes_nothing_and_is_told_how_long() {
         }
         shop.cluster.value::<i64>("postgres", lsn) - before
     };
-    // Another process may write during one claim, but not during each of ten claims.
+    // Another process may write during one attempt, but not during all ten.
     assert!((0..10).any(|_| writes() == 0), "idle claims write");
     shop.run("SELECT awty.check_now('orders', '1')");
     let wait: f64 =

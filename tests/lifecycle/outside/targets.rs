@@ -258,7 +258,7 @@ fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // One call searches 5,000 targets, and the next call continues after them.
+    // One call of `next_claim_in` searches 5,000 targets, and the next call continues after them.
     let first = wait();
     assert!(first > 0.0 && first <= 1.0, "{first}");
     assert_eq!(wait(), 0.0);
@@ -274,13 +274,13 @@ fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail,post}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // One call looks at 2,500 targets of each job.
+    // One call of `next_claim_in` searches 2,500 targets of each job.
     let (first, second) = (wait(), wait());
     assert!(first > 0.0 && second > 0.0, "{first} {second}");
     assert_eq!(wait(), 0.0);
 }
 
-/// Every worker of several jobs asks this question after each claim.
+/// After each claim, a worker of several jobs asks when to claim again.
 #[test]
 fn the_question_when_to_claim_reads_few_checks() {
     let shop = shop_with("", &[("a", 1)]);

@@ -86,7 +86,7 @@ fn a_row_is_due_at_its_own_time() {
         &format!("{OFFICE}; {PROMISED}"),
         "due => 'awty.due(placed_at, promised, hours)', calendar => 'office', escalate => '{1 hour}'",
     );
-    // Row 3 is already late, so its check would run in opening hours.
+    // The job is paused, because row 3 is already late, and its check would run in opening hours.
     shop.run("SELECT awty.pause('orders')");
     shop.run(&format!(
         "INSERT INTO shop.orders (id, placed_at, promised, hours) VALUES (1, {FRIDAY}, '8 hours', 'office'), (2, {FRIDAY}, NULL, 'office'),

@@ -120,7 +120,7 @@ fn a_pending_call_is_a_check_of_the_rules_job() {
     let cancelled = "SELECT awty.cancel('awty.cleared', id::text, 'orders') FROM awty.alert WHERE entity_key = '1'";
     assert_eq!(shop.cluster.value::<i64>("postgres", cancelled), 1);
     assert_eq!(calls(&shop), "pending 2 3; solved ");
-    // An alert stays as long as its call is pending.
+    // An alert's row is kept while its call is pending.
     shop.cluster.execute(
         "postgres",
         &["UPDATE awty.alert SET cleared_at = now() - interval '400 days' WHERE cleared_at IS NOT NULL"],

@@ -75,7 +75,7 @@ fn a_replaced_calendar_moves_pending_checks_in_both_directions() {
     );
 }
 
-/// A row without `since` starts when it appears.
+/// Without `since`, a row begins to wait when it is inserted.
 #[test]
 fn a_row_keeps_the_start_of_its_clock() {
     let shop = shop();

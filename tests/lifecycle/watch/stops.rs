@@ -359,7 +359,7 @@ fn a_stop_writes_few_rows() {
     };
     assert_eq!(counted("note = 'x'"), "; functions: f");
     assert_eq!(counted("status = 'WAITING'"), "stop 1 0 0; functions: t");
-    // A longer stop moves the check to another slot.
+    // The stop must last longer than a slot to move the check.
     shop.cluster
         .execute("postgres", &["UPDATE awty_internal.stop SET stopped_since = stopped_since - interval '1 hour'"]);
     assert_eq!(counted("status = 'UNSHIPPED'"), "future_job 0 1 0, stop 0 1 0; functions: t");

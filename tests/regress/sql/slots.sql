@@ -60,7 +60,7 @@ WHERE entity_name = 'interval' AND entity_key ~ '^(NY|ny)'
     AND next_check_at <> awty.next_slot(now() + n::integer * CASE WHEN entity_key ~ '^NY' THEN interval '1 month' ELSE interval '1 day' END);
 COMMIT;
 
--- PostgreSQL maps local times that occur twice or never to one moment each.
+-- PostgreSQL maps a local time that occurs twice or never to one moment.
 SELECT awty.next_slot('2027-03-14 02:30:00 America/New_York'), awty.next_slot('2027-11-07 01:30:10 America/New_York');
 
 -- A slot must be whole seconds, divide a day, and be a multiple of awty.slot.
