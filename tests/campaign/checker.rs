@@ -42,7 +42,7 @@ pub struct Pending {
     pub first_slot: Time,
     /// True if awty holds the check, for example after crashes. Clients' holds do not count.
     pub held: bool,
-    /// True if clients hold, release and move the check, because each of these actions writes its row.
+    /// True if clients hold, release and move the check. Each of these actions writes the check's row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,

@@ -19,8 +19,8 @@ CREATE INDEX ON camp.ticket_log (id, n);
 -- Logs each definition of a calendar, with the closed minutes of each day in UTC.
 CREATE TABLE camp.calendar (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, calendar text NOT NULL, shut integer[] NOT NULL);
 
--- Logs each definition of a rule. lengths has the times of its levels. With due, the due time includes the first
--- length.
+-- Logs each definition of a rule. lengths has the times of its levels. For a rule with due, the due time includes the
+-- first length.
 CREATE TABLE camp.promised (
     n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     rule    text NOT NULL,

@@ -234,7 +234,7 @@ impl Customer {
     }
 
     /// Some arguments are so large that PostgreSQL stores them out of line, and a few have the maximum size. The job
-    /// `set` gets more of them, because awty archives the many checks of its runs together.
+    /// `set` gets more of them, because awty archives the many checks of a run together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),

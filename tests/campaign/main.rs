@@ -191,9 +191,8 @@ impl Campaign {
         }
     }
 
-    /// In every second round, faults can set the clock of the server, unless the command line names faults and none of
-    /// them sets it. The other rounds keep the system's clock, because the checker can compare times only with this
-    /// clock.
+    /// In every second round, faults can set the server's clock. If the command line names faults, one of them must set
+    /// the clock. The other rounds keep the system's clock, because the checker can compare times only with this clock.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -116,7 +116,6 @@ const AGREEMENTS: &[Agreement] = &[
     },
 ];
 
-/// Replies come within three days, and solutions within 21 days.
 const STEP: &str = "
     INSERT INTO ticket (id, priority, created_at, replies_after, solves_after)
         SELECT n, (ARRAY['urgent', 'high', 'normal'])[1 + n % 3], awty.now(), (n * 7 % 13) * interval '6 hours', (n * 11 % 29) * interval '18 hours'

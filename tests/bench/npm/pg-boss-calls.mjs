@@ -1,7 +1,7 @@
 // Makes HTTP calls with pg-boss and undici: node pg-boss-calls.mjs CALLS LOOPS BATCH CONNECTIONS BEGIN A_SECOND ORIGIN…
 //
 // If BEGIN is 0, all calls are due at once. Otherwise, A_SECOND calls are due in each second from BEGIN (seconds since 1970) on. The
-// program prints the first time for calls in µs since 1970. PGHOST, PGPORT, PGUSER and PGDATABASE name the server. Each of LOOPS loops
+// program prints the first time for calls in µs since 1970. PGHOST and the other PG variables name the server. Each of LOOPS loops
 // fetches, calls and completes batches, and pauses only when the queue is empty. Each origin has at most CONNECTIONS permanent
 // connections.
 import { setTimeout as pause } from "node:timers/promises";

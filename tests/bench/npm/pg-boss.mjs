@@ -1,7 +1,7 @@
 // Does the benchmark's job with pg-boss: node pg-boss.mjs JOBS CONCURRENCY BATCH
 //
-// Prints the seconds from the first fetch to the last completion. PGHOST, PGPORT, PGUSER and PGDATABASE name the server. The program
-// calls fetch() and complete() without a pause, because work() waits half a second between two batches.
+// Prints the seconds from the first fetch to the last completion. PGHOST and the other PG variables name the server. The program calls
+// fetch() and complete() without a pause, because work() waits half a second between two batches.
 import pg from "pg";
 import PgBoss from "pg-boss";
 

@@ -1,6 +1,5 @@
-//! Crashes the server during a very long run. Other roles must not wait for this run's end.
-//!
-//! The limit is a share of the run's length, so that a slow machine causes no violation.
+//! Crashes the server during a very long run. Other roles may wait at most for a share of the run's length, because a
+//! fixed limit would fail on a slow machine.
 
 use super::processes::{self, IN_RUN};
 use crate::load::{DATABASES, ERIN, ROLES, Shared, explain};

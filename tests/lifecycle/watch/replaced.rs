@@ -134,7 +134,7 @@ fn a_walk_keeps_the_newer_time_of_a_client() {
 }
 
 /// The walk of `awty.watch()` adds the checks of the first rows, and waits at the gate for the others. Until the gate
-/// opens, all rows are slow, so that the walk's first piece ends before the gate.
+/// opens, all rows are slow, so the walk's first piece ends before the gate.
 #[test]
 fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     let shop = shop();
