@@ -9,7 +9,7 @@
 DROP SCHEMA IF EXISTS awty_citus CASCADE;
 CREATE SCHEMA awty_citus;
 
--- Each node has shards of this table. A row that is inserted for a node fires the trigger on that node, in the transaction of the move.
+-- Each node has shards of this table. A row for a node fires the trigger on that node, in the transaction of the move.
 CREATE TABLE awty_citus.parcel (
     place bigint NOT NULL,
     relation text NOT NULL,

@@ -102,7 +102,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Some checks may have begun before all were scheduled.
+            // If checks began before all were scheduled, the next try gets twice the time.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);

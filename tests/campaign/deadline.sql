@@ -1,7 +1,7 @@
 -- Two rules watch this table, by the open minutes of a calendar that frank replaces. The rule ticket has since and
 -- within, and rows in the state waiting are stopped. The rule promise has due.
 --
--- The functions below compute what awty must do from logs of the writing transactions. They count minute by minute, and
+-- The functions below compute what awty must do from the writing transactions' logs. They count minute by minute, and
 -- call no function of awty.
 CREATE TABLE camp.ticket (id bigint PRIMARY KEY, since timestamptz, state text NOT NULL, note text);
 

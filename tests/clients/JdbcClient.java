@@ -1,4 +1,4 @@
-// The twelve things of docs/clients.md with JDBC.
+// Tests the twelve tasks of docs/clients.md with JDBC.
 import java.sql.*;
 import java.time.OffsetDateTime;
 import java.util.*;

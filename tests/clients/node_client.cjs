@@ -1,4 +1,4 @@
-// The twelve things of docs/clients.md with node-postgres.
+// Tests the twelve tasks of docs/clients.md with node-postgres.
 const assert = require("node:assert");
 const { Client } = require("pg");
 const NAME = "node";

@@ -206,7 +206,6 @@ fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// `-infinity` is earlier than any time.
 #[test]
 fn a_slot_of_minus_infinity_is_due() {
     let shop = Shop::open();

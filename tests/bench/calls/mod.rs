@@ -59,7 +59,7 @@ pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
         println!("{}", report::table(std::slice::from_ref(&outcome)));
         save(&page.results(options.is_try)?, &outcome)?;
         page.write(options.is_try)?;
-        // A lost call must not prevent the page.
+        // The page is written even if a call was lost.
         outcome.failure.map_or(Ok(()), Err)
     }))
 }

@@ -86,7 +86,8 @@ fn a_thousand_stops_move_the_due_time() {
     assert_eq!(client.query_one(late, &[]).unwrap().get::<_, String>(0), "office t t, plain t t");
 }
 
-/// The statement must find the check by its key, although an index of all checks of the job would also serve.
+/// The statement that moves the check must find it by its key, although an index of all the job's checks would also
+/// serve.
 #[test]
 fn the_end_of_a_stop_reads_no_other_checks() {
     const ROWS: i64 = 1000;

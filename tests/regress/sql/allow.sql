@@ -27,7 +27,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[$$alter('unpa
     $$resume('unpaid')$$, $$allow('unpaid', 'regress_eve')$$, $$disallow('unpaid', 'regress_app')$$]) AS call;
 SELECT count(*) FROM awty.job;
 
--- A group's right counts for its members. Its second removal changes nothing.
+-- A group's right counts for its members. A second disallow() changes nothing.
 SET ROLE regress_shop;
 SELECT awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_eve');
 SELECT awty.allow('unpaid', 'regress_clerks');

@@ -1,4 +1,4 @@
-//! Does with sqlx the twelve things that docs/clients.md lists for each driver.
+//! Tests the twelve tasks of docs/clients.md with sqlx.
 
 use chrono::{DateTime, Duration, Utc};
 use serde_json::json;
