@@ -166,7 +166,6 @@ impl Place {
         assert_eq!(wrong, "");
     }
 
-    /// Empties the tables for the next part.
     #[track_caller]
     pub fn clear(&self) {
         self.admin("TRUNCATE shop.orders, shop.outbox");

@@ -6,7 +6,7 @@ fn open() -> Shop {
     Shop::on(Cluster::builder().with_movable_clock().start())
 }
 
-/// awty measures timeouts by the monotonic clock, while PostgreSQL's own timers use the wall clock.
+/// awty measures timeouts by the monotonic clock. PostgreSQL's own timers use the wall clock.
 #[test]
 fn a_run_is_gone_by_its_timeout_when_the_clock_is_set_back() {
     let shop = open();

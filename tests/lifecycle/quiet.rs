@@ -201,7 +201,7 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// The maintainer ends a limited number of holds at a time. A role may lock more checks than this.
+/// A role may lock more checks than the number of holds that the maintainer ends at a time.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();

@@ -79,8 +79,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     assert!(shop.cluster.value::<bool>("postgres", ends));
 }
 
-/// awty does not call `call_cleared` for an alert that it never reported at level 1, because there was only a reminder,
-/// or a hold before the first report.
+/// There was only a reminder, or a hold before the first report, so awty does not call `call_cleared`.
 #[test]
 fn only_an_alert_that_was_told_at_level_1_calls_the_function() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());

@@ -186,7 +186,6 @@ fn no_table_of_awtys_is_watched() {
     }
 }
 
-/// awty names its own checks of a rule like these tables.
 #[test]
 fn no_table_is_named_like_a_check_of_awtys() {
     let shop = Shop::open();

@@ -288,8 +288,7 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 0);
 }
 
-/// awty deletes a deleted row's stops, even if the row had met the rule. A new row with the same key starts without
-/// stops.
+/// A new row with the same key must start without stops, even if the deleted row had met the rule.
 #[test]
 fn a_deleted_row_keeps_no_stops() {
     let shop = shop();
