@@ -1,11 +1,11 @@
-//! Maximum values of arguments of SQL functions, in bytes.
+//! Maximum lengths (in bytes) and counts of arguments of SQL functions.
 
 use chrono::TimeDelta;
 
 /// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
-/// An entity's name may be the quoted name of a table with its schema.
+/// An entity's name may be a quoted table name with its schema.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
@@ -27,13 +27,12 @@ pub const MAX_STEPS: i64 = 100_000;
 /// A longer message of a failed run or call is cut.
 pub const MAX_MESSAGE: usize = 4096;
 pub const MAX_RESULT: usize = 1024 * 1024;
-/// Moments that `awty.occurrences()` returns.
 pub const MAX_OCCURRENCES: u16 = 10_000;
 /// Longest `jitter` and `catch_up`.
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
 pub const MAX_LEVELS: usize = 100;
 pub const MAX_REMINDERS: usize = 5;
-/// Elements of `hours` of a calendar.
+/// Maximum number of elements of a calendar's `hours`.
 pub const MAX_ELEMENTS: usize = 100;
-/// Days in `closed` of a calendar.
+/// Maximum number of a calendar's closed days.
 pub const MAX_CLOSED: usize = 10_000;

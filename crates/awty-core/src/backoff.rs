@@ -7,7 +7,7 @@ pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 /// Chance lengthens or shortens the wait of an external worker's check by at most this many thousandths.
 const SPREAD: u64 = 200;
 
-/// The wait is `retry_after` after the first failure, and doubles with each further failure in a row.
+/// The wait starts at `retry_after`, and doubles with each further failure in a row.
 pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     let factor = 2_i32.checked_pow(failures.saturating_sub(1));
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
@@ -37,7 +37,7 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// `failures` counts the failures in a row before the present failure.
+    /// `failures` does not count the present failure.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

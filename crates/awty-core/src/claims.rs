@@ -39,8 +39,7 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Returns all `wanted` checks that no other worker has prefetched. The list keeps only as many of them as it has
-    /// room for.
+    /// Returns all `wanted` checks that no other worker has prefetched, and adds them to the list while it has room.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

@@ -1,4 +1,5 @@
-//! Recognises an SQL command in place of a function's name, so that a HINT can show a function with this command.
+//! Recognises an SQL command that a user wrote instead of a function's name. A HINT then shows a function with the
+//! command.
 //!
 //! Invariant: no function name is taken for a command, because only a command has a space after its first word.
 

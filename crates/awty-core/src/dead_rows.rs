@@ -1,5 +1,5 @@
-//! Decides when awty vacuums its table of pending checks. Autovacuum comes only once a minute by default, and a busy
-//! server then has ended ten times as many checks as are pending.
+//! Decides when awty vacuums its table of pending checks. By default, autovacuum comes only once a minute, which is too
+//! rare on a busy server.
 //!
 //! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed.
 
@@ -9,8 +9,8 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// A large table with this many dead rows per page is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Two vacuums are at least this far apart. A vacuum also comes no earlier than this after the first dead row, so that
-/// the vacuum does not disturb a short backlog of checks.
+/// The minimum time between two vacuums, and from the first dead row to a vacuum. The second wait avoids a vacuum
+/// during a short backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
@@ -35,7 +35,7 @@ impl DeadRows {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// If a vacuum is due, the caller must vacuum now, because this call resets the estimate.
+    /// Returns whether a vacuum is due. If so, the caller must vacuum, because this call resets the estimate.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {

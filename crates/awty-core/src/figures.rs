@@ -5,7 +5,7 @@
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds of the classes of lateness. One more class counts the runs that were later than the last bound.
+/// Upper bounds of the classes of lateness. One more class counts all later runs.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -35,12 +35,12 @@ pub struct Figures {
     pub failed: u64,
     pub timed_out: u64,
     pub retries: u64,
-    /// The number of runs that ended their check with any other outcome.
+    /// Runs that ended their check with another outcome.
     pub other: u64,
     pub met: u64,
-    /// The number of watched rows whose alert reached level 1.
+    /// Watched rows whose alert reached level 1.
     pub late_rows: u64,
-    /// The time of all runs together. If a run has several checks, its time is added once.
+    /// The total time of all runs. A run of several checks counts once.
     pub run_time: TimeDelta,
     pub max_run_time: TimeDelta,
     pub late: [u64; LATE.len() + 1],

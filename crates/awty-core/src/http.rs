@@ -14,7 +14,7 @@ labels! {
     }
 }
 
-/// Only the gateway or the HTTP connection sets these headers. A final `-` stands for all names that begin so.
+/// Headers that only the gateway or the HTTP connection sets. A final `-` means every name with this prefix.
 pub const RESERVED_HEADERS: &[&str] = &[
     "webhook-",
     "idempotency-key",

@@ -1,4 +1,4 @@
-//! Decides when awty inspects which database. An inspection finds out whether a database has awty.
+//! Decides when awty inspects each database. An inspection finds out whether the database has awty.
 //!
 //! Invariant: awty inspects each database once after it appears, and one with awty again within [`AUDIT`]. Due
 //! databases with awty come first, unless another one has been due for [`AFTER_KNOWN`] longer.
@@ -9,8 +9,7 @@ use std::time::Duration;
 
 /// The time between two inspections of a database with awty.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// The time between two inspections of a database whose extension is outdated. The inspections are repeated because no
-/// event announces an update of the extension.
+/// The time between two inspections of a database whose extension is outdated. No event announces an update.
 pub const SOON: Duration = Duration::from_secs(5);
 /// An inspection is repeated after this time if no process was free, or if DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
@@ -26,7 +25,7 @@ pub enum Finding {
 
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// `None` means that the database has no awty, so it needs no inspection.
+    /// `None` means that the database lacks awty and needs no inspection.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -54,7 +53,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// If another inspection of the database was requested during this one, the database stays due.
+    /// If another inspection was requested during this one, the database stays due.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;
@@ -83,7 +82,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Returns the due databases, and the time until another database becomes due.
+    /// Returns the due databases, and the time until the next database becomes due.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

@@ -1,7 +1,7 @@
-//! Counters and log state of many jobs in a table of fixed size.
+//! Counters and log state of jobs, in a table of fixed size.
 //!
-//! If the table is full, the job with the oldest last run loses its row. Its counters move to a row without a name, the
-//! *other jobs* of its database.
+//! If the table is full, the job with the oldest last run loses its row. Its counters move to the *other jobs* of its
+//! database, a row without a name.
 //!
 //! Invariant: the rows of a database together count each of its runs. A job has at most one row.
 
@@ -17,9 +17,8 @@ pub struct JobRow {
     name: [u8; MAX_JOB],
     len: u8,
     pub figures: Figures,
-    /// The counters count the runs since this time.
     pub since: Time,
-    /// True if the counters have changed since they were last stored.
+    /// True if the counters have changed since they were stored.
     pub is_new: bool,
     pub log: LogRate,
     pub claimed_at: Option<Time>,
@@ -77,8 +76,8 @@ impl JobRow {
 /// At most `JOBS` of the `N` rows belong to single jobs. Each other row collects the *other jobs* of a database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// For each row, the hash of its database and job name, or 0 if the row is free. The table compares hashes because
-    /// a comparison of all names would take longer than many runs.
+    /// Each row's hash of its database and job name, or 0 if the row is free. A comparison of all names would take
+    /// longer than many runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,

@@ -1,9 +1,8 @@
 //! Makes all decisions of awty about time, in pure functions. README.md shows how the modules work together.
 //!
-//! - [`slot`] rounds due times up to slots. [`lateness`] is the time from a slot to the start of its run.
-//! - [`argument_limits`] has the largest arguments of SQL functions.
-//! - [`limits`] has the options of a job. [`policy`] applies them before and after a run. [`outcome`] says why a check
-//!   ended.
+//! - [`slot`] rounds due times up to slots. [`lateness`] is the time from a slot to its run.
+//! - [`argument_limits`] limits the arguments of SQL functions.
+//! - [`limits`] has a job's options. [`policy`] applies them before and after a run. [`outcome`] says why a check ended.
 //! - [`plan`] decides which roles get a worker. [`pace`] decides how many checks a worker takes at once.
 //!   [`token_bucket`] limits how fast overdue checks start.
 //! - [`claims`] gives a check to one worker. [`pauses`] and [`backoff`] say when a worker tries again.
@@ -11,24 +10,23 @@
 //! - [`inspections`] decides when each database is inspected.
 //! - [`quarantine`] runs checks that may have crashed the server one at a time.
 //! - [`lease`] is an external worker's right to one check for a limited time.
-//! - [`watch`] decides when a row of a watched table is late, and which level its alert has.
-//! - [`watchdog`] decides when a run is cancelled and when its process is terminated.
+//! - [`watch`] decides when a watched row is late, and which level its alert has.
+//! - [`watchdog`] decides when a run is cancelled or its process terminated.
 //! - [`dead_rows`] decides when the table of pending checks is vacuumed.
-//! - [`figures`] counts the runs of a job. [`job_table`] keeps the counters of many jobs.
+//! - [`figures`] counts a job's runs. [`job_table`] keeps the counters of many jobs.
 //! - [`log_rate`] limits log entries about failures.
-//! - [`repeat`] gives the moments and slots of `every` and `cron` in a time zone.
-//! - [`calendar`] decides when a calendar is open, and counts its open time.
-//! - [`http`] lists the methods, headers and success statuses of HTTP calls.
-//! - [`uri`] gives the normal spelling of an endpoint's URI, and the id of its schedule.
-//! - [`versions`] decides whether the library is compatible with the installed SQL.
-//! - [`mod@nearest`] and [`command`] give HINTs if a user wrote a mistyped name or a command.
+//! - [`repeat`] gives the moments and slots of `every` and `cron`.
+//! - [`calendar`] decides when a calendar is open, and counts open time.
+//! - [`http`] lists methods, headers and success statuses.
+//! - [`uri`] normalises URIs of endpoints, and computes the ids of their schedules.
+//! - [`versions`] decides whether the library supports the installed SQL.
+//! - [`mod@nearest`] and [`command`] give HINTs for mistyped names and for commands.
 //!
-//! Invariant: the same arguments give the same answer. The current time is an argument, because this crate must not
-//! read a clock. No function panics. No function allocates more memory than its answer needs. Only
-//! [`repeat::Remembered`] keeps a cache.
+//! Invariant: the same arguments give the same answer. The caller passes the current time, because this crate must not
+//! read a clock. No function panics, or allocates more memory than its answer needs. Only [`repeat::Remembered`] keeps a
+//! cache.
 //!
 //! Example: an order placed at 10:05 is checked after three hours, with slots of 15 minutes.
-//!
 //! ```
 //! use awty_core::{After, Answer, Before, Check, Limits, Outcome, Time, Width, policy};
 //!

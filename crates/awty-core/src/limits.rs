@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// `max_horizon` and `max_lateness` are at most a century, so that sums of times stay within range.
+/// `max_horizon` and `max_lateness` are at most a century, so that sums of times stay in range.
 const CENTURY: TimeDelta = TimeDelta::days(36_525);
 
 pub const TIMEOUT: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(1);
@@ -51,7 +51,7 @@ labels! {
 pub enum Conflict {
     /// The pending check ends as `replaced`.
     Replace,
-    /// The pending check stays, and the check that the caller wanted is not scheduled.
+    /// The pending check stays, and the new check is not scheduled.
     Keep,
     Refuse,
 }
@@ -74,7 +74,7 @@ pub struct Limits {
     /// Due times are rounded up to a multiple of this width.
     pub width: Width,
     pub timeout: TimeDelta,
-    /// The maximum number of checks of one entity. 0 means no limit.
+    /// The maximum number of checks of one entity; 0 means no limit.
     pub max_checks: u32,
     pub max_horizon: TimeDelta,
     pub max_attempts: u32,

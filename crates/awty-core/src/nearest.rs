@@ -1,5 +1,5 @@
-/// The HINT of an error suggests this name. Up to a third of its characters, and at least one, may be wrong, missing,
-/// added, or swapped with the next one.
+/// Returns the name that an error's HINT suggests. Up to a third of its characters, and at least one, may be wrong,
+/// missing, added or swapped.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);

@@ -1,17 +1,15 @@
-//! How many checks a worker takes at once, in one *turn*.
+//! Decides how many checks a worker takes at once, in one *turn*.
 //!
-//! Large turns are cheap, because each turn flushes the write-ahead log only once. But a check that becomes due during
-//! a turn waits for its end, and after a crash, all checks of the turn are suspects. So a turn should last only
-//! [`TURN`].
+//! Large turns are cheap, because each turn flushes the write-ahead log once. But newly due checks wait for the turn's
+//! end, and a crash makes all its checks suspects. So a turn should last only [`TURN`].
 
 use std::time::Duration;
 
 pub const TURN: Duration = Duration::from_millis(20);
-/// The number of checks in a worker's first turn.
 pub const FIRST: usize = 64;
 
-/// Returns the size of the next turn, after `ran` checks took the time `took`. The turn should last at least as long as
-/// its flush to disk, because a worker with a slow disk would otherwise spend most of its time on flushes.
+/// Returns the size of the next turn, after `ran` checks took `took`. A turn should last at least as long as its flush,
+/// so that a slow disk does not take most of the worker's time.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

@@ -17,7 +17,7 @@ struct Pause {
     over: bool,
 }
 
-/// A worker's paused checks, by the id of the check. Each due time is stored as an integer.
+/// A worker's paused checks by id. Due times are integers.
 #[derive(Debug, Default)]
 pub struct Pauses {
     by_id: HashMap<i64, Pause>,
@@ -48,7 +48,7 @@ impl Pauses {
     }
 
     /// Returns the time until the next pause ends. If pauses have ended, also returns the earliest due time of their
-    /// checks, so that the worker searches from that time again.
+    /// checks, from which the worker searches again.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

@@ -16,22 +16,20 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// A check that no worker has taken may be due at this time. The time is only a hint, so a worker that finds no
-    /// check clears it.
+    /// A check without a worker may be due at this time. A worker that finds no check clears this hint.
     pub due: Option<Time>,
-    /// Since this time, each worker of the role has been busy with one run. The value is `None` if a worker of the role
-    /// is free.
+    /// Since this time, each worker of the role has been busy with one run. `None` means that a worker is free.
     pub behind_since: Option<Mono>,
     /// The role needs another worker, because a worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
     /// Counts workers that are starting, but not those that are stuck.
     pub workers: u32,
-    /// Stuck workers, whose run continues after its termination, count only against their own role's maximum.
+    /// Stuck workers, whose run continues after termination. They count only against their role's maximum.
     pub stuck: u32,
-    /// The role's workers cannot connect or start, so the role gets no worker until this time.
+    /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,
-    /// A counter that grows whenever a worker of any role starts or leaves. The role stores it when it is served, and
-    /// the role with the lowest number gets the next worker.
+    /// The value of a counter of all workers' starts and ends when the role was last served. The role with the lowest
+    /// value gets the next worker.
     pub last_served: u64,
 }
 
@@ -41,14 +39,14 @@ pub struct Caps {
     pub max_workers: u32,
     /// The setting `awty.max_workers_per_role`, which is at least 1.
     pub max_workers_per_role: u32,
-    /// The number of workers of roles that are not in the list that the caller passes.
+    /// Workers of roles that the caller does not list.
     pub elsewhere: u32,
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// Returns how many workers only a role without a worker may start. Without this reserve, roles with long runs
-    /// could take all workers.
+    /// Returns how many workers only a role without a worker may start. Otherwise, roles with long runs could take all
+    /// workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }

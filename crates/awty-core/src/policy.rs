@@ -12,9 +12,9 @@ use chrono::TimeDelta;
 pub struct Check {
     /// The column `next_check_at`.
     pub slot: Time,
-    /// The number of completed earlier runs.
+    /// Completed earlier runs.
     pub check_count: u32,
-    /// The number of failed runs in a row.
+    /// Failed runs in a row.
     pub attempt: u32,
 }
 
@@ -31,7 +31,7 @@ pub enum Answer {
     /// The function returned NULL, because the entity needs no further check.
     Done,
     Met,
-    /// [`Time::MAX_UTC`] stands for `infinity`, and [`Time::MIN_UTC`] for `-infinity`.
+    /// [`Time::MAX_UTC`] means `infinity`, and [`Time::MIN_UTC`] `-infinity`.
     Again(Time),
 }
 
@@ -40,8 +40,7 @@ pub struct Failed {
     pub timed_out: bool,
     pub is_final: bool,
     pub retry_at: Option<Time>,
-    /// The wait before the next attempt is made longer by this many thousandths. A negative number makes the wait
-    /// shorter.
+    /// Lengthens the wait before the next attempt by this many thousandths. A negative number shortens the wait.
     pub spread: i32,
 }
 
@@ -85,10 +84,10 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// Checks of the job have been able to run since `able_since`. At that time the server was started or promoted, or the
-/// job was enabled, adopted or resumed.
+/// Checks of the job can run since `able_since`, when the server was started or promoted, or the job was enabled,
+/// adopted or resumed.
 ///
-/// If the clock is set back to a time before `able_since`, the caller must store `now` as the new `able_since`.
+/// If the clock is set back before `able_since`, the caller must store `now` as the new `able_since`.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
         return Before::NotYet;

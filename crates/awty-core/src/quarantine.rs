@@ -17,7 +17,7 @@ pub const ASKED: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// The role whose suspects enter, and when its first one entered.
+    /// The role that has the turn, and when its first suspect entered.
     turn: Option<(u64, Mono)>,
     asked: Option<(u64, Mono)>,
 }
@@ -31,12 +31,12 @@ struct Inside {
 impl Quarantine {
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
-    /// Returns whether the worker at `place` may now run a suspect, a check that may have crashed the server. If the
-    /// worker is refused, it must ask again.
+    /// Returns whether the worker at `place` may now run a check that may have crashed the server. A refused worker
+    /// must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // The role whose turn it is must not replace the role that waits for the next turn.
+            // The role that has the turn must not replace the role that waits for the next turn.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }

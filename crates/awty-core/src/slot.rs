@@ -9,7 +9,7 @@ use std::fmt;
 
 pub const DAY_SECONDS: u32 = 86_400;
 
-/// The time between two slots, from 1 second to 1 day, which divides the day.
+/// The time between two slots: 1 second to 1 day, and a divisor of the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width {
     seconds: u32,
@@ -72,13 +72,13 @@ impl Width {
         later(self.floor(t), self.delta())
     }
 
-    /// If `t` has passed, the check is due at the next slot.
+    /// A time that has passed is due at the next slot.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }
 }
 
-/// `awty.slot` may have become wider since the job was defined.
+/// Returns the wider width, because `awty.slot` may have become wider since the job was defined.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

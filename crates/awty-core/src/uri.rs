@@ -123,8 +123,8 @@ impl Uri {
         }
     }
 
-    /// The URI of a lease is `entity_name` plus the part of `entity_key` before `#`. The part after `#` only tells
-    /// apart several sends to the same URI.
+    /// The URI of a lease is `entity_name` plus `entity_key` before its `#`. The part after `#` only distinguishes
+    /// sends to the same URI.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, UriError> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 pub const GRACE: Duration = Duration::from_secs(2);
 /// The launcher waits this much longer than the timeout, because the worker's own timer should end the run first. The
-/// worker's timer is late if the wall clock was set back.
+/// timer is late if the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
 /// A run that continues this long after its termination is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ impl Run {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// If the run must be cancelled or terminated now, records this and returns the new `strikes`.
+    /// Returns the new `strikes` if the run must be cancelled or terminated now.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);
@@ -44,8 +44,7 @@ impl Run {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// Returns whether the run still continues although it was terminated. Only code that never checks for interrupts
-    /// continues.
+    /// Returns whether the run continues after its termination. Only code that never checks for interrupts continues.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

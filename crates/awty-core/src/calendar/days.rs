@@ -1,5 +1,5 @@
-//! Invariant: if the clocks show a local time twice, it means the first time. If the clocks skip a local time, it means
-//! the end of the gap.
+//! Converts opening hours to moments. A local time that the clocks show twice means its first moment. A local time that
+//! the clocks skip means the end of the gap.
 
 use super::{Calendar, Clocks};
 use crate::repeat::Zone;
@@ -38,7 +38,7 @@ impl<Z: Zone> Calendar<Z> {
     }
 
     /// Returns the moment of `local` if the calendar is open then. Otherwise, returns the day's last closing before
-    /// `local`, or the day's first opening if the calendar has not opened before `local`.
+    /// `local`, or else the day's first opening.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

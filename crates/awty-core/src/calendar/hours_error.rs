@@ -1,4 +1,4 @@
-//! Invariant: an error message has a bounded length, because it shows only the beginning of a long text.
+//! Error messages about opening hours. A message shows only the beginning of a long text.
 
 use std::fmt;
 

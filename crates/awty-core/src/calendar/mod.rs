@@ -1,7 +1,7 @@
 //! A calendar has weekly hours and closed days in a time zone.
 //!
-//! Invariant: a moment is open exactly if its local time is within the hours and its local day is not closed. When
-//! clocks are set back, the repeated hour counts both times.
+//! Invariant: a moment is open exactly if its local time is within the hours of a day that is not closed. When clocks
+//! are set back, the repeated hour counts twice.
 //!
 //! The caller passes PostgreSQL's zone data.
 
@@ -37,13 +37,13 @@ struct Clocks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar<Z> {
     hours: Hours,
-    /// The closed local days, sorted. Each day is the number of days since 1970-01-01.
+    /// Closed local days, sorted, as numbers of days since 1970-01-01.
     closed: Vec<i64>,
     zone: Z,
 }
 
 impl<Z: Zone> Calendar<Z> {
-    /// `closed` has numbers of local days in any order. Day 0 is 1970-01-01.
+    /// `closed` may be unsorted. Day 0 is 1970-01-01.
     pub fn new(hours: Hours, mut closed: Vec<i64>, zone: Z) -> Self {
         closed.sort_unstable();
         closed.dedup();
@@ -79,7 +79,7 @@ impl<Z: Zone> Calendar<Z> {
         if ranges.is_empty() || self.closed.binary_search(&day).is_ok() { &[] } else { ranges }
     }
 
-    /// An open period may begin when the previous one ends.
+    /// Returned periods may be adjacent.
     fn open(&self, within: Range<i64>) -> impl Iterator<Item = Range<i64>> {
         self.clocks(within).flat_map(|clocks| self.open_by(clocks))
     }

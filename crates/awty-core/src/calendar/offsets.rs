@@ -4,8 +4,7 @@ use crate::repeat::local_time::span_at;
 use crate::{Time, later};
 use sha2::{Digest, Sha256};
 
-/// Hashes the zone's offset at `from` and each change of the offset within [`REACH`]. A different hash shows that the
-/// zone has new data.
+/// Hashes the zone's offset at `from` and its changes within [`REACH`]. A different hash shows new zone data.
 pub fn hash(zone: &impl Zone, from: Time) -> i64 {
     let mut hash = Sha256::new();
     let (mut t, end) = (from.timestamp_micros(), later(from, REACH).timestamp_micros());

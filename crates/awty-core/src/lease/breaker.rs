@@ -6,8 +6,7 @@
 //!                                                └── failure: wait doubles ──┘
 //! ```
 //!
-//! Invariant: a breaker stays open for at most [`LONGEST`]. If the clock is set back meanwhile, the breaker stays open
-//! for at most [`FORGET`] longer.
+//! Invariant: a breaker stays open for at most [`LONGEST`], or [`FORGET`] longer if the clock is set back meanwhile.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
@@ -16,13 +15,12 @@ const ROW: u32 = 10;
 const OVER: TimeDelta = TimeDelta::seconds(10);
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If a breaker's `opened_at` is more than this time after the present, the clock was set back. The breaker then
-/// becomes half open.
+/// If `opened_at` is further in the future than this, the clock was set back, and the breaker becomes half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
-    /// The number of failed calls in a row.
+    /// Failed calls in a row.
     pub failures: u32,
     pub since: Time,
     pub opened_at: Option<Time>,
@@ -48,8 +46,7 @@ impl Breaker {
         SHORTEST.checked_mul(1 << self.opens.clamp(1, 20).saturating_sub(1)).unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// Returns the target's circuit breaker after a failed call, or `None` if the failed call does not change the
-    /// breaker.
+    /// Returns the breaker after a failed call, or `None` if the call does not change it.
     pub fn after_failure(before: Option<Self>, now: Time) -> Option<Self> {
         let Some(before) = before else { return Some(Self { failures: 1, since: now, opened_at: None, opens: 0 }) };
         let failures = before.failures.saturating_add(1);
@@ -67,8 +64,8 @@ impl Breaker {
         }
     }
 
-    /// Returns whether an answer of the target closes the circuit breaker. An open breaker stays open, because the call
-    /// that was answered began before the breaker opened.
+    /// Returns whether an answer closes the breaker. An open breaker stays open, because the answered call began before
+    /// the breaker opened.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

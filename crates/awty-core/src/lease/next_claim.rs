@@ -3,22 +3,20 @@
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
 
-/// An idle external worker waits at most this long, because nothing notifies the worker of checks that become due
-/// meanwhile.
+/// An idle external worker waits at most this long, because nothing notifies the worker of new due checks.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-/// Describes the work that awaits an external worker.
+/// Work that awaits an external worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
     /// True if a due check has no worker.
     pub is_due: bool,
-    /// The time at which the next pending check becomes due.
+    /// When the next pending check becomes due.
     pub slot: Option<Time>,
-    /// The time at which the next lease of another worker expires.
+    /// When the next lease of another worker expires.
     pub expiry: Option<Time>,
 }
 
-/// Returns how long an external worker should wait before its next claim.
 pub fn wait(ahead: &Ahead, width: Width, now: Time) -> TimeDelta {
     if ahead.is_due {
         return TimeDelta::zero();

@@ -3,14 +3,13 @@
 //! Invariant: no role gets a second check while another one waits for its first. The role that was served longest ago
 //! comes first.
 //!
-//! The targets of a job take turns in the order of their names, after the last target of the previous claim.
+//! The targets of a job take turns by name, after the last target of the previous claim.
 
 use crate::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     pub served_at: Option<Time>,
-    /// The number of checks that can be handed out now.
     pub due: usize,
 }
 
@@ -23,8 +22,8 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Distributes at most `max` checks among roles (or targets), which have `due` checks each. In each round, each role or
-/// target gets one of its due checks.
+/// Distributes at most `max` checks among roles or targets that have `due` checks each. In each round, each of them
+/// gets one of its due checks.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {

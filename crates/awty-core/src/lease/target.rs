@@ -1,7 +1,7 @@
-//! How many calls to a target may run. The target of a check is its entity name.
+//! Limits the calls to a target. The target of a check is its entity name.
 //!
-//! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live, none while the
-//! target is blocked or its breaker is open, and one at a time while the breaker is half open.
+//! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live. A blocked target
+//! or an open breaker allows none, and a half-open breaker one at a time.
 
 use super::breaker::{self, Breaker};
 use super::tokens::{Pace, Tokens};

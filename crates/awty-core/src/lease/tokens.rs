@@ -6,10 +6,9 @@
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// If a bucket's time is more than this time after the present, the clock was set back. The bucket then counts as full.
+/// If a bucket's time is further in the future than this, the clock was set back, and the bucket counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token counts as whole if less than this part of it is missing, because calculations with fractions have rounding
-/// errors.
+/// A token counts as whole if less than this part is missing, because fractions have rounding errors.
 const NEARLY: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +47,7 @@ impl Pace {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// A token bucket that is full need not be stored.
+    /// A full bucket need not be stored.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }

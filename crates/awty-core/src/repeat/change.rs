@@ -1,5 +1,4 @@
-//! What happens to the pending check of a repetition when its plan changes, by a call of `repeat` or by new time zone
-//! data.
+//! Changes the pending check of a repetition when a call of `repeat` or new time zone data change its plan.
 //!
 //! Invariant: a change of jitter never skips a moment whose check is still ahead, and never repeats a moment whose
 //! check is over.
@@ -18,7 +17,7 @@ const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 pub enum Change {
     /// The pending check keeps its due time, because the check is due or has begun.
     Stays {
-        /// Says which moments of the new plan get no further check, because this check stands for them (see
+        /// Moments of the new plan that get no further check, because this check replaces theirs (see
         /// [`Occurrence::passed`]).
         passed: Option<Passed>,
     },
@@ -36,12 +35,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled belongs to no moment of the plan. So no moment up to now gets a check any
-        // more.
+        // A check that a client scheduled belongs to no moment of the plan, so moments up to now get no further check.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the new jitter, the moment has passed. With the old jitter, it is still in the future.
+            // With the new jitter, the moment has passed. With the old one, it is in the future.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -49,8 +47,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time. After this check, a moment of `new` gets no further check if the moment plus its delay is at or
-    /// before this time. `None` means that the time is `occurrence.first`.
+    /// Returns the last time that this check uses up. A moment of `new` gets no further check if the moment plus its
+    /// delay is not later. `None` means `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
@@ -61,14 +59,14 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the last moment that, together with its delay, is at or before `used`.
+    /// Returns the last moment whose delayed time is at or before `used`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// Returns the check's time under new time zone data. If the plan no longer has the check's time, the nearest time
-    /// of the plan is returned. If the check is due, has begun, or was scheduled by a client, its time does not change.
+    /// Returns the check's time under new time zone data, which is the nearest time of the plan. A check that is due,
+    /// has begun, or was scheduled by a client keeps its time.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

@@ -46,8 +46,8 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Without a start, a plan counts from the local start of 1970, or from its first Monday if it repeats in whole
-    /// weeks.
+    /// Without a start, a plan counts from the local start of 1970. If it repeats in whole weeks, it counts from the
+    /// first Monday of 1970.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -61,8 +61,8 @@ impl Every {
             Self::Clock(length) => step_after(anchor, length, after),
             Self::Calendar { months: 0, days } => step_after(anchor, i64::from(days) * DAY, after),
             Self::Calendar { months, days } => {
-                // A month has 30.436875 days on average. The real length of several months differs from this average by
-                // less than six days, so the search begins six days earlier.
+                // A month averages 30.436875 days. Several months differ from this average by less than six days, so
+                // the search begins six days earlier.
                 let length = i128::from(months) * 2_629_746_000_000 + i128::from(days) * i128::from(DAY);
                 let ahead = i128::from(after) - i128::from(anchor) - 6 * i128::from(DAY);
                 let mut number = i64::try_from(ahead.div_euclid(length)).ok()?;

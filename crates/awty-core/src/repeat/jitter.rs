@@ -29,8 +29,8 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// The delay is shorter than `distance`, the time until the next moment. So checks are spread even if the moments
-    /// are closer together than `at_most`.
+    /// The delay is shorter than `distance`, the time until the next moment. So checks are spread even if moments are
+    /// closer together than `at_most`.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))
     }
@@ -92,8 +92,7 @@ mod tests {
             let delay = delay(hash("digest", "tenant", &key.to_string()), TimeDelta::hours(1));
             minutes[delay.num_minutes() as usize] += 1;
         }
-        // The 60,000 entities give about 1,000 per minute. The test allows 157 more or less, which is five standard
-        // deviations.
+        // 60,000 entities give about 1,000 per minute. The bounds are five standard deviations away.
         assert!(minutes.iter().all(|&count| (843..=1157).contains(&count)), "{minutes:?}");
     }
 }

@@ -1,5 +1,4 @@
-//! The pending check of a repetition is called an *occurrence*. This module decides what happens to it, and when the
-//! next one is due.
+//! Decides what happens to the pending check of a repetition, its *occurrence*, and when the next one is due.
 //!
 //! Invariant: a repetition never uses a planned time twice, even if the clock is set back. It ends only when its plan
 //! has no moment left. The transaction that ends a check also inserts the next one, or removes the repetition.
@@ -19,16 +18,16 @@ pub struct Occurrence {
     /// The time when the check was first due, by the plan or by a client (column `first_check_at`).
     pub first: Time,
     pub check: Check,
-    /// Says which planned times get no further check. `None` means all planned times up to `first`.
+    /// Planned times that get no further check. `None` means all planned times up to `first`.
     pub passed: Option<Passed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// No planned time before this time gets a further check. This time itself still gets a check, because a client
-    /// replaced its check before the check ran.
+    /// Planned times before this time get no further check. This time gets one, because a client replaced its check
+    /// before it ran.
     Before(Time),
-    /// A moment gets no further check if the moment plus its delay is at or before this time.
+    /// A moment gets no further check if its delayed time is at or before this time.
     Through(Time),
 }
 
@@ -36,7 +35,7 @@ pub enum Passed {
 pub enum Before {
     NotYet,
     Run,
-    /// The next check, due at this time, replaces this one. The history gets no entry.
+    /// The next check, due at this time, replaces this one without an entry in the history.
     Replace(Time),
     End {
         outcome: Outcome,
@@ -78,12 +77,12 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// Returns the check that takes the place of this one when a client calls `schedule`.
+    /// Returns the check that replaces this one when a client calls `schedule`.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the check that comes after this one when a client calls `schedule` during the run of this one.
+    /// Returns the check that follows this one when a client calls `schedule` during its run.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
@@ -94,8 +93,8 @@ impl<Z: Zone> Repetition<Z> {
         self.slot_after(now)
     }
 
-    /// Returns the due time of the next check. This time is after the current check, and after `now` minus `catch_up`,
-    /// because older moments are skipped.
+    /// Returns the due time of the next check: after the current check, and after `now` minus `catch_up`. Older moments
+    /// are skipped.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -105,8 +104,8 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns a time. After this check, a moment gets no further check if the moment plus its delay is at or before
-    /// this time.
+    /// Returns the last time that this check uses up. A moment gets no further check if the moment plus its delay is
+    /// not later.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.
@@ -121,8 +120,8 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // The last moment that, together with its delay, is at or before `slot` still gets a check. All earlier
-                // moments get none.
+                // The last moment whose delayed time is at or before `slot` still gets a check. Earlier moments get
+                // none.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
@@ -176,8 +175,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time early enough before `t`: the check for any moment up to the returned time is due at or before
-    /// `t`.
+    /// Returns a time so early that the check of any moment up to it is due at or before `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

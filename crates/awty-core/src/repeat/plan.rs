@@ -13,8 +13,7 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// A search gives up after this many moments at which the calendar is closed. A daily plan has fewer moments in ten
-/// years.
+/// A search gives up after this many moments in closed time. A daily plan has fewer in ten years.
 const MISSES: u32 = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub enum Rhythm {
 }
 
 impl Rhythm {
-    /// If true, UTC would be a surprising default, so the user must give a time zone.
+    /// If true, the user must give a time zone, because UTC would be a surprising default.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),
@@ -85,8 +84,7 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // With `every`, the start is always the first moment. This is so even if the clocks have shown the start's
-            // local time once before.
+            // With `every`, the start is always the first moment, even if the clocks showed its local time once before.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),

@@ -37,8 +37,7 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // A slot is after `t` if and only if the moment plus its delay is after the last slot boundary at or before
-        // `t`.
+        // A slot is after `t` exactly if its moment plus delay is after the last slot boundary up to `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

@@ -10,7 +10,7 @@ use std::mem::discriminant;
 use std::rc::Rc;
 
 /// When a row reaches each level. Level 1 is due `within` after the start of the row's clock. Without `within`, each
-/// row has a due time of its own. The further levels count from the same start.
+/// row has its own due time. Further levels count from the same start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -28,18 +28,17 @@ pub enum LevelError {
     Within,
     Escalate(usize),
     TooMany,
-    /// This element of `remind` is not positive, or not shorter than the previous one of its kind (days or hours).
+    /// The length at this place is not positive, or not shorter than the previous one of its kind (days or hours).
     Remind(usize),
     TooManyReminders,
     Every,
 }
 
 impl<Z: Zone> Levels<Z> {
-    /// Without `within`, each row has a due time of its own.
+    /// Without `within`, each row has its own due time.
     ///
     /// # Errors
-    /// [`LevelError`] unless each length is positive and longer than the one of the same kind before. Days and hours
-    /// cannot be compared.
+    /// [`LevelError`] unless each length is positive, and longer than the previous one of its kind (days or hours).
     pub fn new(
         within: Option<Length>,
         escalate: Vec<Length>,
@@ -112,7 +111,7 @@ impl<Z: Zone> Levels<Z> {
         self.after(start, self.within)
     }
 
-    /// Levels count from 1. A time that is not within the reach of a calendar is [`Time::MAX_UTC`].
+    /// Levels count from 1. A time beyond a calendar's reach is [`Time::MAX_UTC`].
     pub fn time(&self, level: u32, start: Time) -> Option<Time> {
         let place = usize::try_from(level).ok()?.checked_sub(1)?;
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
@@ -124,8 +123,8 @@ impl<Z: Zone> Levels<Z> {
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Moves `time` by the stops of the row's clock, in the order of the stops. Each stop that begins before the moved
-    /// time adds the stop's open time. Only the parts of stops after `from` count.
+    /// Moves `time` by the stops of the row's clock, in their order. Each stop that begins before the moved time adds
+    /// its open time. Only the parts of stops after `from` count.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
             if stop.start >= time {
@@ -147,8 +146,8 @@ impl<Z: Zone> Levels<Z> {
     /// Returns the next opening if an alert that was due at the slot `due` must wait for it, or `None` if the alert may
     /// be raised now.
     ///
-    /// In closed time, an alert may be raised until one slot width after `due`. If an opening is so short that no slot
-    /// falls into it, the first slot after the opening counts as open.
+    /// In closed time, an alert may be raised until one slot width after `due`. If an opening contains no slot, the
+    /// first slot after it counts as open.
     pub(super) fn shut_until(&self, due: Time, width: Width, now: Time) -> Option<Time> {
         let calendar = self.calendar.as_deref()?;
         if now <= later(due, width.delta()) || calendar.is_open(now) {
@@ -167,7 +166,7 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Returns when a length has passed since `start`. Without a length, returns `start`, or the next opening if
-    /// `start` is in closed time. A closing counts as open, because a length of open time may also end there.
+    /// `start` is in closed time. A closing counts as open, because open time may also end there.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

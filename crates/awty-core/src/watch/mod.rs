@@ -29,8 +29,8 @@ pub enum RowState<'a> {
     /// The row is gone, or its clock has not started.
     Gone,
     Waiting {
-        /// The time from which the row counts as waiting, or the row's due time if the rule has `due`. A stored
-        /// `-infinity` is [`Time::MIN_UTC`].
+        /// The time from which the row counts as waiting, or its due time if the rule has `due`. A stored `-infinity`
+        /// is [`Time::MIN_UTC`].
         start: Time,
         /// The time when awty first saw the row with this `start`.
         seen: Time,
@@ -40,13 +40,13 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. At level 0 the row is not late yet, but a reminder was due or a client holds
-    /// the alert.
+    /// The highest level that was raised. At level 0 the row is not late, but a reminder was due or a client holds the
+    /// alert.
     pub level: u32,
     /// Whether the alert was sent at its present level. A send before the end of the last hold does not count.
     pub is_told: bool,
     pub told_at: Option<Time>,
-    /// When the last reminder was sent. A reminder that is due during a hold is not sent, but counts here.
+    /// A reminder that is due during a hold counts here, although it is not sent.
     pub reminded_at: Option<Time>,
     pub hold: Option<Hold>,
 }
@@ -54,7 +54,7 @@ pub struct Alert {
 /// An alert that a run is about to report. If the run fails, the alert is raised without a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Untold {
-    /// The id, slot and attempt of the run's check, and the time at which the check was scheduled.
+    /// The id, slot and attempt of the run's check, and when the check was scheduled.
     pub check: (i64, Time, i32, Time),
     pub alert: Option<i64>,
     pub from: u32,
@@ -65,7 +65,7 @@ pub struct Untold {
     pub next: Option<Time>,
 }
 
-/// While a client holds an alert, the level of the alert still rises, but the alert is not sent.
+/// While a client holds an alert, its level still rises, but the alert is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     Released,
@@ -102,7 +102,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let width = limits.width;
     let moved = |time| width.round_up(levels.moved(time, stops, Time::MIN_UTC));
     let slot = |level| levels.time(level, start).map(moved);
-    // A slot beyond the horizon is replaced by the horizon.
+    // The horizon replaces a later slot.
     let horizon = width.floor(limits.horizon(now)).max(width.after(now));
     // When a hold ends, the alert is sent, so the row is checked at that slot.
     let end = match alert.hold {

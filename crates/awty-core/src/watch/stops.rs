@@ -34,21 +34,20 @@ impl Stops {
         self.since
     }
 
-    /// Returns only the past stops. While a row is stopped, its check stays at the time that follows from the past
-    /// stops.
+    /// Returns only the past stops. They determine the time of the check while the row is stopped.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
     }
 
-    /// Begins a stop at `at`, but not before `earliest` and not before the end of the last stop. If the row is already
-    /// stopped, its present stop continues.
+    /// Begins a stop at `at`, but not before `earliest` or the end of the last stop. If the row is already stopped, its
+    /// present stop continues.
     pub fn begin(&mut self, at: Time, earliest: Time) {
         let last = self.past.last().map_or(Time::MIN_UTC, |stop| stop.end);
         self.since = self.since.or(Some(at.max(earliest).max(last)));
     }
 
-    /// A stop of a row's clock without length is forgotten.
+    /// An empty stop is forgotten.
     pub fn end(&mut self, at: Time) {
         let Some(since) = self.since.take().filter(|since| *since < at) else { return };
         match self.past.last_mut() {
@@ -79,7 +78,7 @@ pub struct Seen {
 }
 
 impl Clock {
-    /// Stops belong to one start of a row's clock, so another start forgets them.
+    /// Stops belong to one start of a row's clock. Another start forgets them.
     pub fn seen(known: Option<&Clock>, seen: Seen) -> Clock {
         let same = known.filter(|known| known.start == seen.start);
         let mut stops = same.map_or(Stops::NONE, |known| known.stops.clone());

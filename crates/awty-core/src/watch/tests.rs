@@ -25,7 +25,7 @@ fn hours(hours: &[i64]) -> Levels<Fixed> {
     Levels::new(Some(h(hours[0])), hours[1..].iter().copied().map(h).collect(), None).unwrap()
 }
 
-/// Returns levels that count only the open time of `hours`. Without `within`, the rows have due times.
+/// Without `within`, the rows have due times.
 fn open(hours: &str, within: Option<Length>, escalate: &[Length]) -> Levels<Fixed> {
     let calendar = Calendar::new(Hours::new([hours]).unwrap(), vec![], Fixed::UTC);
     Levels::new(within, escalate.to_vec(), Some(Rc::new(calendar))).unwrap()
@@ -377,7 +377,7 @@ proptest! {
     }
 }
 
-/// A due time at the closing counts there, because a length of open time may also end at the closing.
+/// A closing counts, because a length of open time may also end at it.
 #[test]
 fn a_closing_is_a_due_time() {
     let own = open("mon-fri 09:00-17:00", None, &[h(1)]);

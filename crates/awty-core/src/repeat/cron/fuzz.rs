@@ -1,4 +1,4 @@
-//! Tests with random input that reading a text and searching a moment take a bounded number of steps.
+//! Tests with random input that parsing and searching take a bounded number of steps.
 
 use super::Cron;
 use crate::repeat::civil::SECOND;

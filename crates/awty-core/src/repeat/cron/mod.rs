@@ -28,7 +28,7 @@ pub struct Cron {
     hours: u64,
     days: u64,
     months: u64,
-    /// Bit 0 stands for Sunday.
+    /// Bit 0 is Sunday.
     weekdays: u64,
     /// True if a day must match both day fields, because one of them begins with `*`. Otherwise one is enough.
     both_days: bool,

@@ -5,8 +5,8 @@ use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// A search looks 41 years ahead, because a leap day falls on the same weekday again after at most 40 years. The unit
-/// is a second.
+/// A search looks this many seconds (41 years) ahead, because a leap day falls on the same weekday again after at most
+/// 40 years.
 pub(super) const SEARCHED: i64 = 41 * 366 * DAY_SECONDS;
 
 /// Multiplying a bit set of weekdays by this number repeats the set for six weeks, which cover each month.
@@ -36,7 +36,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// In the result, bit 1 stands for the first day of the month.
+    /// In the result, bit 1 is the first day of the month.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;
