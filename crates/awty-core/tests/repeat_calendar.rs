@@ -89,7 +89,6 @@ fn repetition(rhythm: &str, calendar: Option<Rc<Calendar<Changes>>>, delay: Time
 #[test]
 fn the_moment_of_the_plan_decides_before_jitter() {
     let hourly = repetition("0 * * * *", office(), TimeDelta::minutes(30));
-    // The calendar is open at 16:00 and closed at 17:00.
     assert_eq!(hourly.slot_after(at("2026-11-23T15:45:00Z")), Some(at("2026-11-23T16:30:00Z")));
     assert_eq!(hourly.slot_after(at("2026-11-23T16:30:00Z")), Some(at("2026-11-24T09:30:00Z")));
     let late = repetition("0 16 * * *", office(), TimeDelta::hours(3));

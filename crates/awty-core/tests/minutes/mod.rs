@@ -1,5 +1,5 @@
-//! A simple model of a calendar, which knows for each minute of ten years whether the calendar is open. Opening hours
-//! and clock changes are at whole minutes.
+//! A simple model of a calendar, which knows for each minute of ten years whether the calendar is open. Hours and clock
+//! changes are at whole minutes.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -32,7 +32,7 @@ pub struct Minutes {
     first: i64,
     local: Vec<i64>,
     open: Vec<bool>,
-    /// For each minute, the number of all earlier minutes that are open.
+    /// For each minute, the number of earlier open minutes.
     before: Vec<i64>,
     days: BTreeMap<i64, Vec<Range<usize>>>,
 }
@@ -109,8 +109,7 @@ impl Minutes {
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Counts `number` open days from the first open moment at or after `since`. The result has the local time of that
-    /// first open moment.
+    /// Counts `number` open days from the first open moment at or after `since`, and keeps its local time.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));

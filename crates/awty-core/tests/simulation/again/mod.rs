@@ -167,7 +167,6 @@ fn a_million_steps_book_each_slot_of_a_repetition_once() {
         all.add(&play(seed, steps));
     }
     println!("{all:?}");
-    // Only a check of a watched row ends as `met`.
     let outcomes = Outcome::ALL.iter().filter(|outcome| **outcome != Outcome::Met).map(|outcome| outcome.as_str());
     for what in outcomes.chain(EVENTS) {
         assert!(all.of(what) > 0, "never: {what}");

@@ -121,10 +121,9 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// The server loses commits that were not flushed.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
-        // After the crash, a new check may get the id of a lost check. But leases of the new check have a new key.
+        // After a crash, a new check may get the id of a lost check. But its leases have new keys.
         let lost = server.last_id + 1;
         self.ended.split_off(&lost);
         for check in &self.pending {
