@@ -1,5 +1,4 @@
-//! Invariant: the number of clients' connections is limited, in total and for each peer. Each connection has a maximum
-//! age.
+//! Limits the number of clients' connections, in total and for each peer, and the age of each connection.
 
 mod peers;
 
@@ -25,10 +24,9 @@ use tokio_rustls::TlsAcceptor;
 
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Maximum duration of the TLS handshake, and of the wait for the head of a request.
+/// Maximum duration of the TLS handshake, and of the wait for a request's head.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// A connection accepts new requests for the first duration. After that, it has the second duration to finish its
-/// requests.
+/// A connection accepts requests for the first duration. It then has the second duration to finish them.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {

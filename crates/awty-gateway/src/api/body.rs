@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// If a key of an object begins with this text, serde_json reads the object as a number or as raw JSON.
+/// serde_json reads an object as a number or raw JSON if a key begins with this text.
 const PRIVATE: &str = "$serde_json::private::";
 
 pub(super) fn too_large() -> Problem {

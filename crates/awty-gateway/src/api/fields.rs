@@ -1,4 +1,4 @@
-//! Invariant: for every wrong or unknown field of a request, the client is told what to write instead.
+//! Invariant: the error for a wrong or unknown field of a request says what to write instead.
 
 use super::number;
 use super::problem::{Fault, Problem};

@@ -1,4 +1,4 @@
-//! Makes a request again if its transaction conflicted with another transaction.
+//! Repeats a request whose transaction conflicted with another transaction.
 //!
 //! Memory for request bodies is limited for each role and for all roles together. Only a request with a valid token
 //! gets memory for a large body.
@@ -37,7 +37,7 @@ pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Nex
     response
 }
 
-/// Returns how many KiB of memory to reserve for a body of the declared length. Returns 0 for a small body.
+/// Returns how many KiB to reserve for a body of the declared length, or 0 for a small body.
 fn room(said: Option<u64>, largest: usize) -> u32 {
     let said = said.and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(largest, |length| length.min(largest));
@@ -45,7 +45,7 @@ fn room(said: Option<u64>, largest: usize) -> u32 {
 }
 
 impl Api {
-    /// Reserves memory for a form of the page. Only a role that has signed in gets memory for a large form.
+    /// Reserves memory for a form of the page. Only a signed-in role gets memory for a large form.
     pub async fn form(&self, role: Option<&str>, said: Option<u64>, largest: usize) -> Result<Option<Room>, Problem> {
         match (role, room(said, largest)) {
             (_, 0) => Ok(None),

@@ -1,5 +1,4 @@
-//! Refuses JSON numbers with a large exponent. jsonb writes numbers without an exponent, so `1e131000` would take
-//! 131,000 characters.
+//! Refuses JSON numbers with a large exponent, because jsonb would write `1e131000` as 131,000 characters.
 
 use serde_json::{Number, Value};
 

@@ -1,7 +1,6 @@
 //! Limits how many API requests use the database at the same time.
 //!
-//! Invariant: the requests of one role never use all connections, even if they wait for long. A role's reads do not
-//! wait for its changes.
+//! Invariant: the requests of one role never use all connections. A role's reads do not wait for its changes.
 //!
 //! All roles with slow reads share one connection. A request's time limit includes its wait for a permit.
 
@@ -13,15 +12,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const EACH: usize = 2;
 pub const CHANGES: usize = 3;
-/// Database connections that changes leave free, so that the gateway can check tokens and read data.
+/// Connections that changes leave free, for looking up tokens and for reads.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
 /// A role counts as slow for [`SLOW_FOR`] after one of its reads took this long.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// KiB that all large request bodies of one role may use at a time. The role's unread answers have a second limit of
-/// this size. The forms of the page have a third limit of this size.
+/// KiB that all large request bodies of one role may use at a time. Its unread answers and its forms of the page each
+/// have a further limit of this size.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -76,8 +75,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts the clock of a read. The caller must call this function when the request has got its database connection,
-    /// because the wait for a connection must not make a read slow.
+    /// Starts the clock of a read. The caller must already have its database connection, because waiting for a
+    /// connection must not make a read slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -130,8 +129,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// A form of the page keeps its memory while the page makes a request to the API. This request needs memory for its
-    /// own body, so a common limit could make both wait for each other.
+    /// A form keeps its memory while the page makes a request to the API. This request needs memory for its own body,
+    /// so with a common limit, both could wait for each other.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

@@ -1,5 +1,5 @@
-//! Invariant: answers show `•••` instead of a header value that may be a secret. Answers show equal lengths of time as
-//! the same text.
+//! Invariant: answers show `•••` instead of a header value that may be a secret, and equal lengths of time as equal
+//! texts.
 
 use super::fields::HIDDEN;
 use super::shape::{FieldList, Kind, RETRIES, SCHEDULE};
@@ -15,7 +15,7 @@ const SECRETS: &[&str] = &["auth", "key", "secret", "token", "cookie"];
 
 pub fn text(row: &Row) -> String {
     let fields = fields(row).to_string();
-    // A schedule without a body has no field `body`, because `"body": null` would mean a body with the JSON value null.
+    // Without a body, the field is left out, because `"body": null` means the JSON value null.
     match &row.body {
         Some(body) => with(fields, "body", body),
         None => fields,

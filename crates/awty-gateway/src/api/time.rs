@@ -2,7 +2,7 @@ use super::problem::Problem;
 use chrono::{DateTime, Utc};
 
 pub fn of(name: &str, text: Option<String>) -> Result<Option<DateTime<Utc>>, Problem> {
-    // In the query of a URL, a plus sign stands for a space.
+    // In the query of a URL, a plus sign means a space.
     let read = |text: String| DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
     let read = text.map(read).transpose();
     let refused = |_| Problem::parameter(name, "is not a time; write for example 2027-01-15T08:00:00Z");

@@ -1,4 +1,4 @@
-//! Invariant: a role manages only the tokens of roles of which it is a member.
+//! Invariant: a role manages tokens only of roles that it is a member of.
 
 use super::auth::Asker;
 use super::body::{Body, object};

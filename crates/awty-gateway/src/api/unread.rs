@@ -1,5 +1,5 @@
-//! Invariant: the memory for answers that a role's clients have not read yet is limited. An answer counts until the
-//! gateway has written it to the connection.
+//! Limits the memory for answers that a role's clients have not read yet. An answer counts until the gateway has
+//! written it to the connection.
 
 use super::permits::{Room, Seen};
 use super::problem::Problem;

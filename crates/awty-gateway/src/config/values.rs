@@ -15,7 +15,7 @@ pub struct Config {
     pub name: String,
     pub credentials: PathBuf,
     pub grants: Grants,
-    /// `None` stands for the database's `awty.slot`.
+    /// `None` means the database's `awty.slot`.
     pub min_period: Option<Length>,
     pub max_period: Length,
     pub timeout: Length,

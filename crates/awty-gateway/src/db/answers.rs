@@ -45,11 +45,9 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// Set if this answer changes whether the schedule is failing. The flag is the new value, and the time is when the
-    /// value changed.
+    /// Set if this answer changes whether the schedule is failing: the new value, and the time of the change.
     pub failing: Option<(bool, DateTime<Utc>)>,
-    /// Set if the endpoint asks awty to `hold` or `stop` its schedule. The second text is the reason that the endpoint
-    /// gave.
+    /// Set if the endpoint asks awty to `hold` or `stop` its schedule, with the endpoint's reason.
     pub asked: Option<(&'static str, String)>,
 }
 
@@ -70,8 +68,8 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // An answer may ask to hold or stop its schedule. This change must commit together with the answer. If
-            // another session has locked the schedule, the answer therefore waits.
+            // A hold or stop that an answer asks for must commit together with the answer. So the answer waits while
+            // another session locks the schedule.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
@@ -82,8 +80,8 @@ impl Db {
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // If another session has locked a schedule, its change is left out here. The next answer makes this change,
-            // because each answer is compared with the stored row.
+            // Changes of locked schedules are left out here. The next answer makes them, because it is compared with
+            // the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

@@ -10,8 +10,7 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Number of failing schedules. Without the extension awty_http, it is the number of pending checks whose last run
-    /// failed.
+    /// Failing schedules. Without the extension awty_http, pending checks whose last run failed.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
@@ -31,7 +30,7 @@ const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 
-/// At most 100 jobs, because each job has several series in the metrics.
+/// At most 100 jobs, because each job has several time series.
 const FIGURES: &str =
     "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
     FROM awty.job_status AS s
@@ -79,7 +78,7 @@ impl Db {
         .await
     }
 
-    /// Without `since`, returns only the time up to which missed checks are counted.
+    /// Without `since`, returns only the time up to which checks are counted.
     pub async fn missed(
         &self,
         jobs: &[String],

@@ -92,8 +92,8 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// The statement of a cancelled caller may still be running, so its connection is closed instead of returned to the
-/// pool.
+/// Closes the connection of a cancelled caller instead of returning it to the pool, because its statement may still
+/// run.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -140,8 +140,7 @@ impl Db {
         }
     }
 
-    /// Closes connections that were not used for long. A gateway must be able to work with three connections, and it
-    /// has three pools, so each pool keeps one connection.
+    /// Closes idle connections. Each of the three pools keeps one, because a gateway must be able to work with three.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
@@ -165,11 +164,10 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database. The guard refuses calls to these addresses.
+    /// Returns the addresses of the database, which the guard refuses to call.
     ///
-    /// If the gateway reaches the database through a socket or loopback, the database may also listen on all other
-    /// addresses of this machine. The result then has the unspecified address, which means all addresses of this
-    /// machine to the guard.
+    /// A database that the gateway reaches through a socket or loopback may listen on all addresses of this machine.
+    /// The result then has the unspecified address, which means all of them to the guard.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

@@ -9,7 +9,7 @@ pub struct Row {
     pub id: String,
     pub version: i64,
     pub deleted: bool,
-    /// True if new schedules of the current role would belong to the same job as this schedule.
+    /// True if new schedules of the current role would belong to this schedule's job.
     pub own: bool,
     pub new: bool,
     pub fields: Value,
@@ -35,8 +35,7 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// After 4 MiB of definitions, the further rows of a page have neither `fields` nor `body`. This limits the memory of a
-/// page.
+/// Rows after the first 4 MiB of definitions lack `fields` and `body`, which limits the memory of a page.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(

@@ -1,4 +1,4 @@
-//! Reads and changes sends, which are single calls with a key.
+//! Sends are single calls with a key.
 
 use super::arguments::{self, Arguments};
 use super::attempt::call;

@@ -52,7 +52,7 @@ pub struct Definition {
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
-    /// If a call would start later than this after its planned time, the gateway drops it.
+    /// The gateway drops a call that would start later than this after its planned time.
     pub max_lateness: Option<Length>,
     pub success: Statuses,
     pub sign: bool,
@@ -131,8 +131,7 @@ impl Definition {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// Moves the body out of the definition, because memory must not hold a second copy of the body while the call is
-    /// made.
+    /// Moves the body out of the definition, so that memory holds one copy of the body during the call.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

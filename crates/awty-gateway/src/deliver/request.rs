@@ -100,7 +100,7 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// The target must be the origin that is called, because limits, blocks and circuit breaker belong to the target.
+/// The target must be the called origin, because limits, blocks and circuit breaker belong to the target.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;

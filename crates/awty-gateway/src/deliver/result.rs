@@ -1,5 +1,5 @@
-//! Invariant: text from an endpoint is stored without control characters. At most [`KEPT`] bytes of an answer's body
-//! are stored. Of the headers, only the location of a redirect is stored.
+//! Invariant: text from an endpoint is stored without control characters. Of an answer, only [`KEPT`] bytes of the body
+//! and the location of a redirect are stored.
 
 use crate::net::report::{Phases, Report};
 use serde_json::{Map, Value, json};

@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Lock timeouts of the transaction that stores answers: for a whole batch, and for a part of a batch. A locked check
-/// causes no wait, because awty reports its answer as `busy` at once.
+/// Lock timeouts for storing a whole batch of answers, and a part of a batch. A locked check causes no wait, because
+/// awty reports its answer as `busy` at once.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// If a client's lock prevents the gateway from storing an answer, the gateway tries again after this pause.
+/// The pause after a client's lock has prevented the gateway from storing an answer.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
@@ -82,8 +82,8 @@ impl Worker {
         }
     }
 
-    /// Stores the answers that could not be stored as one batch. Each failure halves the batch, so that finally only
-    /// the answers that cause the failure are left.
+    /// Stores answers that could not be stored as one batch. Each failure halves the batch, until only the answers that
+    /// cause it are left.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

@@ -1,5 +1,5 @@
-//! Leaves a job out of claims for a while if the job makes them fail. One statement claims checks of many jobs, so one
-//! such job would make the whole claim fail.
+//! Leaves a job that makes claims fail out of claims for a while. Otherwise it would stop other jobs, because one
+//! statement claims checks of many jobs.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};

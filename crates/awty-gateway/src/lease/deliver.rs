@@ -51,7 +51,6 @@ pub(super) async fn deliver(
     if let Some(in_flight) = worker.locked_leases().get_mut(&lease.lease) {
         in_flight.answered = true;
     }
-    // The receiver of the answers lives as long as the worker, so sending succeeds.
     let _ = worker.answers.send((booking, permit));
 }
 
@@ -85,8 +84,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // The gateway cannot read the row of the schedule. Without this return, it would make the call with default
-        // values.
+        // Without the row of the schedule, the gateway would make the call with default values.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
@@ -104,15 +102,14 @@ async fn work(
     let mut call = match request(&lease.delivery, &mut definition, &context) {
         Ok(call) => call,
         Err(Unmade { why, may_come, fault }) => {
-            // If a secret is missing, its file may still be created, so the call is tried again later.
+            // If a secret is missing, the call is tried again, because the secret's file may still be created.
             let again = || retry::next(&definition.retries, lease.delivery.attempt, now, None, spread);
             let retry_at = may_come.then(again).flatten();
             return not_made(Failed { retry_at, ..not_started(fault, format!("{fault}: {why}")) });
         }
     };
     call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
-    // `room` is memory that is reserved for the body. The head of a request is sent before its body, so this memory can
-    // be released as soon as the body is sent.
+    // `room` is memory that is reserved for the body. The memory is released as soon as the body is sent.
     let _without_body = match room {
         Some(room) if call.body.is_empty() => Some(room),
         Some(room) => {

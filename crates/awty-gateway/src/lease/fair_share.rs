@@ -9,13 +9,11 @@ const PART: usize = 4;
 
 /// Returns the jobs to claim, and the maximum number of checks in one claim. A single job may use all free places.
 ///
-/// With several jobs, each job may run calls up to the smaller of two limits: a quarter of all places, and `CALLS`
-/// times the number of free places. Each job without running calls has one free place reserved. Together, at most half
-/// of all places are reserved.
+/// With several jobs, each job may run calls up to a quarter of all places, and up to `CALLS` times the free places.
+/// Each job without running calls has one free place reserved. At most half of all places are reserved.
 ///
-/// A job that has reached three quarters of its limit is left out, because its claims would be small. All checks of a
-/// claim may belong to the job that is nearest to its limit, so a claim is no larger than the number of calls that this
-/// job may still begin.
+/// A job that has reached three quarters of its limit is left out, because its claims would be small. A claim has at
+/// most as many checks as the job that is nearest to its limit may begin, because all of them may belong to this job.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

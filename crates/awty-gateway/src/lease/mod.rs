@@ -56,10 +56,9 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// Set by the first of two events: the call begins, or the gateway gives its lease back without a call.
+    /// Set when the call begins, or when the gateway gives its lease back without a call.
     begun: Arc<AtomicBool>,
-    /// True after the call has ended. The gateway then does not abort the task of the call, even if its lease becomes
-    /// invalid.
+    /// True after the call has ended. Its task is then not aborted, even if its lease becomes invalid.
     answered: bool,
 }
 

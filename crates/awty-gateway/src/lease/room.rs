@@ -6,8 +6,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// In KiB, for the requests of all calls together.
 const ROOM: usize = 128 * 1024;
-/// KiB that a claim reserves for each request, because the size of a request is not known before the claim. Only a
-/// check that was scheduled by `awty.schedule()` may have a larger request.
+/// KiB that a claim reserves for each request, whose size is not known yet. Only a check that `awty.schedule()`
+/// scheduled may have a larger request.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

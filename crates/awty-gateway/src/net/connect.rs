@@ -23,8 +23,8 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// Connects to one of the addresses. `tried` becomes the connected address. Without a connection, `tried` becomes the
-/// address that caused the returned failure.
+/// Connects to one of the addresses. `tried` becomes the connected address, or the address that caused the returned
+/// failure.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -40,8 +40,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // A failure such as a bad certificate tells the user more than a later refused connection, so the first
-            // such failure is kept.
+            // The first failure such as a bad certificate is kept, because it tells the user more than a later refused
+            // connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

@@ -14,8 +14,7 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// Maximum number of bytes before the end of an answer's head. The head itself may have 64 KiB. Earlier 1xx answers may
-/// have another 64 KiB.
+/// Maximum number of bytes before the end of an answer's head: 64 KiB of head, and 64 KiB of earlier 1xx answers.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

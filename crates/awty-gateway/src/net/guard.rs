@@ -26,7 +26,7 @@ pub struct Guard {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The port is below 1024, and neither 80 nor 443.
+    /// The port is below 1024, but is not 80 or 443.
     Port(u16),
     /// The address is in a registered block that is not globally reachable.
     Special(IpAddr, &'static str),
@@ -88,8 +88,7 @@ impl Guard {
     }
 
     /// Checks that a connection leads to the judged address, and not to the gateway itself. If both ends have the same
-    /// IP address, the peer is this machine. A listener of the gateway on all addresses may then have accepted the
-    /// connection.
+    /// IP address, a listener of the gateway on all addresses may have accepted the connection.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

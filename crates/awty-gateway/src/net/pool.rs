@@ -34,7 +34,7 @@ pub struct Ready {
 
 impl Drop for Ready {
     /// Aborts the task, because a normal end of TLS would first write all waiting data. A peer that does not read could
-    /// then keep the connection for ever.
+    /// then keep the connection open.
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -87,8 +87,8 @@ impl Pool {
         fresh
     }
 
-    /// Keeps the connection for a later call. Each call takes a kept connection before it opens a new one, so an origin
-    /// has at most as many connections as it had concurrent calls.
+    /// Keeps the connection for a later call. Each call first takes a kept connection, so an origin has at most as many
+    /// connections as concurrent calls.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

@@ -1,4 +1,4 @@
-//! Names are cached for their TTL, but for at least 5 and at most 60 seconds.
+//! Resolves host names, and caches each name for its TTL (at least 5 s, at most 60 s).
 
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, check_port};
@@ -13,7 +13,7 @@ use url::Host;
 const PATIENCE: Duration = Duration::from_secs(5);
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
-/// Maximum number of addresses that are used, because a host name may have thousands of addresses.
+/// Maximum number of addresses that are used, because a host name may have thousands.
 const ADDRESSES: usize = 64;
 
 pub struct Resolver {

@@ -123,9 +123,9 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were made again without a reason. Before the first fault, a call may be repeated only if the
-/// database has recorded its failure. Such failures happen because a gateway on a busy machine may be late with an
-/// answer or heartbeat.
+/// Finds calls that were made again without a reason. Before the first fault, the only reason is a failure that the
+/// database has recorded. A gateway on a busy machine may cause such a failure, because its answers or heartbeats are
+/// late.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

@@ -71,7 +71,6 @@ fn a_gateway_that_is_full_of_calls_that_hang_says_so() {
     readyz(200);
 }
 
-/// Each claim is a transaction of its own.
 #[test]
 fn many_due_calls_of_a_tenant_do_not_make_the_claims_of_others_long() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

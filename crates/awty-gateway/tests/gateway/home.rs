@@ -1,4 +1,4 @@
-//! Tests what the first view counts as failing, the open hours of calendars, the zone of times, and links that stay.
+//! Tests the home view: failing calls, open hours of calendars, the zone of times, and links that stay.
 
 use crate::people::open;
 use crate::shop::until;

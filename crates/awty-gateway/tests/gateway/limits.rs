@@ -52,8 +52,7 @@ fn a_database_that_is_held_promises_no_call() {
 fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
-    // If a request looked up names in the role's schema, PostgreSQL would choose the operators below instead of its
-    // own.
+    // If a request looked up names in the role's schema, PostgreSQL would choose these operators.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql

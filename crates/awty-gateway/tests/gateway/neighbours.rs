@@ -34,8 +34,7 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// Without `length`, the gateway makes at most 200 calls at once, because the neighbours must be able to reach this
-/// limit.
+/// Without `length`, the gateway makes at most 200 calls at once, so that the neighbours can reach this limit.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

@@ -22,8 +22,8 @@ fn reads_of_a_role_go_on_while_its_changes_wait() {
     read_while_changes_wait(&shop, &[&app], &app, "2");
 }
 
-/// Checks that a read succeeds while all changes wait for a lock. No change ends during the read, so the read did not
-/// wait for the connection of a change.
+/// A read succeeds while all changes wait for a lock. No change ends during the read, so the read did not wait for a
+/// change's connection.
 fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
     let paths: Vec<String> = writers
         .iter()
@@ -41,8 +41,7 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
         for (client, path) in std::iter::zip(writers, &paths) {
             for _ in 0..WAITING {
                 scope.spawn(move || {
-                    // Each request waits for the lock for one second. The number of requests is limited, because a
-                    // failing test must end.
+                    // Each request waits for the lock for one second. The loop ends, so that a failing test ends.
                     for _ in 0..60 {
                         let answer = client.ask_once("POST", path, "{}", "");
                         ended.fetch_add(1, Ordering::SeqCst);

@@ -40,8 +40,7 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // With plain HTTP, the script acts when it has read a request with the body `body`. With TLS, the script acts when
-    // it has read the first byte.
+    // With plain HTTP, the script acts after a request with the body `body`. With TLS, it acts after the first byte.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();

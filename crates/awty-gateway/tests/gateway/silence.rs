@@ -1,4 +1,4 @@
-//! Provokes each cause of silence, and reads what the page says and which command it gives.
+//! Provokes each cause of silence. The page must give the reason and a command that helps.
 
 use crate::shop::{Gateway, Shop, until};
 use crate::visitor::Browser;
@@ -39,22 +39,18 @@ fn the_database_tells_why_it_does_not_run_checks() {
     let (shop, gateway) = open();
     let browser = Browser::of(&shop, &gateway, "app", "write");
     let postgres = |sql: &str| shop.cluster.execute("postgres", &[sql]);
-    // Nothing is due.
     told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h')");
     is_well(&browser, "The next check is due at ");
-    // A job is paused.
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 s', jitter => '0')");
     shop.app("SELECT awty.pause('http.app', 'a day off')");
     told(&browser, "/why", "job \"http.app\" is paused", "SELECT awty.resume('http.app');");
     told(&browser, "/", "Not yet: something is stopped.", "SELECT awty.resume('http.app');");
     shop.app("SELECT awty.resume('http.app')");
-    // A target is blocked.
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1099', blocked_until => 'infinity', note => 'they asked')");
     let unblock = "SELECT awty.alter_target('http.app', 'http://127.0.0.1:1099', blocked_until => '-infinity');";
     told(&browser, "/why", "its target is blocked until infinity", unblock);
     shop.app(unblock);
-    // The role of a job may not connect.
     postgres("GRANT CREATE ON SCHEMA public TO app");
     shop.app("CREATE FUNCTION tidy() RETURNS void LANGUAGE sql AS ''");
     shop.app("SELECT awty.register('tidy', 'tidy'); SELECT awty.repeat('tidy', every => '1 s')");
@@ -66,14 +62,12 @@ fn the_database_tells_why_it_does_not_run_checks() {
         "GRANT CONNECT ON DATABASE postgres TO app;",
     );
     postgres("GRANT CONNECT ON DATABASE postgres TO app");
-    // awty is off.
     postgres("ALTER SYSTEM SET awty.enabled = off");
     postgres("SELECT pg_reload_conf()");
     told(&browser, "/why", "awty.enabled is off", "ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();");
     told(&browser, "/", "something is stopped", "ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();");
     postgres("ALTER SYSTEM RESET awty.enabled");
     postgres("SELECT pg_reload_conf()");
-    // No worker claims the checks of a job.
     shop.app("SELECT awty.cancel('job', 'tidy'); SELECT awty_http.unschedule('http://127.0.0.1:1099/x')");
     shop.app("SELECT awty.register('mail'); SELECT awty.schedule('user', '1', 'mail', after => '0')");
     told(
@@ -83,7 +77,6 @@ fn the_database_tells_why_it_does_not_run_checks() {
         "SELECT * FROM awty.claim(ARRAY['mail'], 'by hand');",
     );
     shop.app("SELECT awty.cancel('user', '1', 'mail')");
-    // The clock of the database is behind.
     shop.cluster.set_clock(-3_600);
     told(&browser, "/why", "the clock of the database is 1 h behind the clock of this gateway", "timedatectl status");
     shop.cluster.set_clock(0);
@@ -95,16 +88,14 @@ fn a_gateway_tells_why_it_does_not_claim() {
     let (shop, gateway) = open();
     let browser = Browser::of(&shop, &gateway, "app", "write");
     let mut tenant = shop.cluster.superuser("postgres");
-    // The gateway's role may not act as the role that has signed in.
     tenant.batch_execute("REVOKE app FROM gateway").unwrap();
     told(&browser, "/why", "permission denied to set role \"app\"", "GRANT \"app\" TO gateway;");
     tenant.batch_execute("GRANT app TO gateway").unwrap();
     told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
-    // The role that has signed in may not use the schemas.
     tenant.batch_execute("REVOKE USAGE ON SCHEMA awty FROM app").unwrap();
     told(&browser, "/why", "permission denied for schema awty", "GRANT USAGE ON SCHEMA awty, awty_http TO \"app\";");
     tenant.batch_execute("GRANT USAGE ON SCHEMA awty TO app").unwrap();
-    // No gateway claims, because the job belongs to no tenant of this gateway.
+    // No gateway claims for a role that is no tenant of this gateway.
     tenant
         .batch_execute(
             "CREATE ROLE bob LOGIN; GRANT USAGE ON SCHEMA awty, awty_http TO bob; SELECT awty_http.add_tenant('bob')",

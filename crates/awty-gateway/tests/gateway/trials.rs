@@ -1,4 +1,4 @@
-//! Tries the functions of jobs from the page, with functions that attack the gateway's session.
+//! Tries the functions of jobs from the page. The functions attack the gateway's session.
 
 use crate::people::open;
 use crate::shop::until;
@@ -45,7 +45,7 @@ fn a_function_is_tried_and_undone() {
     until("the lock of the function to end with its session", || {
         if shop.text(locked) == "0" { Ok(()) } else { Err(shop.text(locked)) }
     });
-    // A token that may only read has the statement alone, and an external job has no function.
+    // A token with scope `read` sees only the statement. An external job has no function.
     let reader = Browser::of(&shop, &gateway, "app", "read");
     assert!(!reader.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
     assert_eq!(reader.post(LIFE, &[("job", "done")]).status, 403);

@@ -99,7 +99,7 @@ pub fn another_tenant_finds_nothing(room: &mut Room) {
     room.chromium.picture("not-found");
 }
 
-/// The browser leaves the cookie out, and the page refuses the form by `Sec-Fetch-Site`.
+/// The browser leaves out the cookie, and the page refuses the form by `Sec-Fetch-Site`.
 pub fn another_site_changes_nothing(room: &mut Room) {
     room.sign_in("app", "write");
     let form = format!(

@@ -4,7 +4,7 @@ use crate::shop::until;
 use serde_json::json;
 
 const URI: &str = "http://a.example/x";
-/// What the header `Awty-Stop` of an answer does.
+/// An answer with the header `Awty-Stop` cancels its check.
 const CANCEL: &str = "SELECT awty.cancel('http://a.example', '/x', 'http.app')";
 
 #[test]

@@ -33,8 +33,8 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // With thousands of jobs, some views of awty take too long. The search also reads the tables of these
-            // views, so it may leave out such a view.
+            // Some views of awty take too long with thousands of jobs. The search may leave out such a view, because
+            // the search also reads its tables.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
@@ -83,8 +83,8 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
 
 #[track_caller]
 pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, target: &Target, marks: &[String]) {
-    // The search must find the victim's values with the victim's own rights. If it found nothing here, an empty result
-    // for another role would prove nothing.
+    // The search must find the victim's values with the victim's own rights. Otherwise an empty result for another role
+    // would prove nothing.
     let own = found_by_sql(&mut shop.cluster.client("postgres", "victim"), target, marks, false);
     for relation in ["awty_http.endpoint", "awty_http_internal.content", "victim.orders"] {
         assert!(own.iter().any(|found| found == relation), "{relation} is not in {own:?}");

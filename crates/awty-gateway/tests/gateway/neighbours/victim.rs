@@ -11,8 +11,7 @@ use std::thread::JoinHandle;
 
 pub const PATH: &str = "/victims-path";
 
-/// Finds planned times for which the victim's schedule was called twice or not at all. The time of the pending call is
-/// left out.
+/// Finds planned times whose call was made twice or not at all, except for the pending call.
 const WRONG_SLOTS: &str = "SELECT string_agg(slot::text || ': ' || count, ', ') FROM (
     SELECT s.slot, count(a.lease) FROM awty.future_job AS f,
         LATERAL generate_series($1::text::timestamptz, f.first_check_at - interval '1 s', '1 s') AS s (slot)
