@@ -29,8 +29,8 @@ impl Builder {
         self
     }
 
-    /// Gives the cluster its own system identifier. A cluster without this option is a copy of one template, and has
-    /// the system identifier of the template.
+    /// Gives the cluster its own system identifier. Other clusters are copies of one template, and share its
+    /// identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self

@@ -1,6 +1,5 @@
-//! Invariant: a dropped [`Cluster`] stops its server and removes its directory, unless the cluster is meant to outlive
-//! the program. The drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds
-//! damage in awty's tables.
+//! Invariant: a dropped [`Cluster`] stops its server and removes its directory, except for a lasting cluster. The drop
+//! panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -86,7 +85,7 @@ impl Cluster {
         self.start();
     }
 
-    /// The call does not wait until all server processes have applied the new settings.
+    /// Returns before all server processes have applied the new settings.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
@@ -177,8 +176,8 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // In a container without an init process, the dead postmaster keeps its process id, and a new one would refuse
-        // to start.
+        // In a container without an init process, the dead postmaster keeps its process id, which would keep a new one
+        // from starting.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }

@@ -5,13 +5,13 @@ use std::time::Duration;
 /// The numbers must match `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// The disk is full for WAL, so PostgreSQL shuts down, as it is designed to do.
+    /// The disk is full for WAL, so PostgreSQL must shut down.
     FullForWal = 1,
     FullForTables = 2,
     Full = 1 | 2 | 4,
-    /// WAL cannot be flushed, so PostgreSQL shuts down, as it is designed to do.
+    /// WAL cannot be flushed, so PostgreSQL must shut down.
     FlushOfWal = 8,
-    /// Data files cannot be flushed, so PostgreSQL shuts down at its next checkpoint, as it is designed to do.
+    /// Data files cannot be flushed, so PostgreSQL must shut down at its next checkpoint.
     FlushOfData = 16,
 }
 
@@ -22,7 +22,7 @@ impl Cluster {
         DISK.set(self, 0, how as i64);
     }
 
-    /// Returns the number of writes and flushes that failed.
+    /// Returns how many writes and flushes failed.
     #[track_caller]
     pub fn mend_disk(&self) -> i64 {
         DISK.set(self, 0, 0);

@@ -1,5 +1,5 @@
-//! Invariant: a directory is removed only if its name has the test prefix, its owner is the servers' account, and the
-//! process whose id is in the name has ended.
+//! Invariant: a directory is removed only if its name has the test prefix, the servers' account owns it, and the
+//! process whose id is in its name has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// The path of a Unix socket must be short, and the servers of root run in another account, which may be unable to
-/// enter root's `$TMPDIR`.
+/// The path of a Unix socket must be short. Root's servers run in another account, which may be unable to enter root's
+/// `$TMPDIR`.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 

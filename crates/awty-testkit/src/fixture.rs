@@ -190,7 +190,7 @@ impl Shop {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// Closes the gate, an advisory lock for which jobs wait. The gate opens when the test drops the returned client.
+    /// Closes the gate. It opens when the test drops the returned client.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();

@@ -134,13 +134,12 @@ impl Gateway {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// Returns the gateway's resident memory in KiB.
     #[track_caller]
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// Returns the gateway's largest resident memory so far, in KiB.
+    /// Returns the largest resident memory until now, in KiB.
     #[track_caller]
     pub fn most_memory(&self) -> u64 {
         self.status("VmHWM:")

@@ -1,5 +1,5 @@
-//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). All server processes map a file of
-//! numbers that the test writes.
+//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`), through a file of numbers that all
+//! server processes map.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;

@@ -115,7 +115,7 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// The test may have caused this error, for example by locks, a full disk or a shutdown.
+/// The test may have caused this error, for example by locks or a full disk.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

@@ -64,8 +64,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// Returns whether `text` can be the name of a test. Such a name has at least three words, unlike most other names in
-/// the code.
+/// A test's name has at least three words, unlike most other names in the code.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

@@ -41,8 +41,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// The rooms (top-level modules) of the first list must not use those of the second list, neither directly nor through
-/// other rooms.
+/// The rooms of the first list must not use those of the second list, directly or through other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -53,7 +52,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// Code that uses one of these names reads a clock or waits. awty-core builds [`chrono`] without a clock.
+/// Code with one of these names reads a clock or waits. awty-core builds [`chrono`] without a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
