@@ -35,10 +35,8 @@ pub struct Figures {
     pub failed: u64,
     pub timed_out: u64,
     pub retries: u64,
-    /// Runs that ended their check with another outcome.
     pub other: u64,
     pub met: u64,
-    /// Watched rows whose alert reached level 1.
     pub late_rows: u64,
     /// The total time of all runs. A run of several checks counts once.
     pub run_time: TimeDelta,

@@ -7,9 +7,8 @@ use crate::Mono;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The time between two inspections of a database with awty.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// The time between two inspections of a database whose extension is outdated. No event announces an update.
+/// A database with an outdated extension is inspected again after this time, because no event announces an update.
 pub const SOON: Duration = Duration::from_secs(5);
 /// An inspection is repeated after this time if no process was free, or if DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
@@ -82,7 +81,6 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Returns the due databases, and the time until the next database becomes due.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

@@ -10,7 +10,6 @@ use crate::figures::Figures;
 use crate::log_rate::LogRate;
 use crate::{Mono, Passed, Time};
 
-/// A row belongs to one job, or to the *other jobs* of a database together.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow {
     database: u32,
@@ -104,7 +103,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Returns the job's row. If another job lost its row to make room, also returns that job's database.
+    /// Returns the job's row, and the database of a job that lost its row to make room.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > MAX_JOB {
             return (None, None);

@@ -26,7 +26,6 @@ labels! {
 }
 
 labels! {
-    /// Which finished checks stay in the history.
     KeepHistory for "keep_history" {
         All = "all",
         Ran = "ran",

@@ -20,7 +20,7 @@ pub struct Role {
     pub due: Option<Time>,
     /// Since this time, each worker of the role has been busy with one run. `None` means that a worker is free.
     pub behind_since: Option<Mono>,
-    /// The role needs another worker, because a worker has repeatedly found more checks than it takes at once.
+    /// A worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
     /// Counts workers that are starting, but not those that are stuck.
     pub workers: u32,
@@ -35,9 +35,8 @@ pub struct Role {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// The setting `awty.max_workers` limits the workers of all roles together.
     pub max_workers: u32,
-    /// The setting `awty.max_workers_per_role`, which is at least 1.
+    /// At least 1.
     pub max_workers_per_role: u32,
     /// Workers of roles that the caller does not list.
     pub elsewhere: u32,

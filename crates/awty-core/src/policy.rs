@@ -105,8 +105,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Returns whether no check could run until the whole slot had passed. A check that only waits for other runs to end
-/// does not miss its slot.
+/// Returns whether no check could run before the slot had passed. A check that waits for other runs to end does not
+/// miss its slot.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const ALONE: Duration = Duration::from_secs(1);
 /// The suspects of one role may enter the quarantine for this long while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
-/// A role that was refused counts as waiting for this long. The role's worker must ask again within this time.
+/// A refused role counts as waiting for this long. Its worker must ask again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,7 @@ impl<Z: Zone> Calendar<Z> {
         self.open_on(day).next().is_some()
     }
 
-    /// If the calendar is closed at `local`, returns the day's next opening, or its last closing if no opening follows.
+    /// In closed time, returns the day's next opening, or else its last closing.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -37,8 +37,7 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// Returns the moment of `local` if the calendar is open then. Otherwise, returns the day's last closing before
-    /// `local`, or else the day's first opening.
+    /// In closed time, returns the day's last closing before `local`, or else its first opening.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

@@ -6,8 +6,8 @@ use crate::repeat::civil::{micros, moment};
 impl<Z: Zone> Calendar<Z> {
     /// Returns the moment at which `length` of open time has passed since `since`, if it is within [`super::REACH`].
     ///
-    /// A length in days counts open days after the first open moment, and keeps its local time. If the calendar is
-    /// closed at that time, the result is the day's next opening, or else its last closing.
+    /// A length in days counts open days after the first open moment, and keeps its local time. In closed time, the
+    /// result is the day's next opening, or else its last closing.
     ///
     /// ```
     /// # use awty_core::Time;
@@ -39,8 +39,8 @@ impl<Z: Zone> Calendar<Z> {
     ///
     /// A length in hours counts open time. The result is the latest moment that fits.
     ///
-    /// A length in days counts open days, and keeps the local time of `due`. If the calendar is closed at that time,
-    /// the result is the day's last closing before it, or else the day's first opening.
+    /// A length in days counts open days, and keeps the local time of `due`. In closed time, the result is the day's
+    /// last closing before it, or else its first opening.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

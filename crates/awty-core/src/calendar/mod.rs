@@ -2,8 +2,6 @@
 //!
 //! Invariant: a moment is open exactly if its local time is within the hours of a day that is not closed. When clocks
 //! are set back, the repeated hour counts twice.
-//!
-//! The caller passes PostgreSQL's zone data.
 
 mod days;
 mod due;
@@ -79,7 +77,6 @@ impl<Z: Zone> Calendar<Z> {
         if ranges.is_empty() || self.closed.binary_search(&day).is_ok() { &[] } else { ranges }
     }
 
-    /// Returned periods may be adjacent.
     fn open(&self, within: Range<i64>) -> impl Iterator<Item = Range<i64>> {
         self.clocks(within).flat_map(|clocks| self.open_by(clocks))
     }

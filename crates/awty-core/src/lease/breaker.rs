@@ -20,7 +20,6 @@ const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
-    /// Failed calls in a row.
     pub failures: u32,
     pub since: Time,
     pub opened_at: Option<Time>,
@@ -64,8 +63,8 @@ impl Breaker {
         }
     }
 
-    /// Returns whether an answer closes the breaker. An open breaker stays open, because the answered call began before
-    /// the breaker opened.
+    /// Returns whether an answer closes the breaker. An open breaker stays open, because the answered call began
+    /// earlier.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

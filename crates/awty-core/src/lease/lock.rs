@@ -18,7 +18,7 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// All claims of a job take this lock. Two jobs have the same lock with a probability of 1 in 2⁴⁸.
+/// All claims of a job take this lock. Two jobs share a lock with a probability of 1 in 2⁴⁸.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }

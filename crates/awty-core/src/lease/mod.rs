@@ -34,7 +34,6 @@ labels! {
 }
 
 labels! {
-    /// Which ended leases stay in the history.
     KeepAttempts for "keep_attempts" {
         All = "all",
         Problems = "problems",
@@ -69,7 +68,7 @@ impl LeaseOptions {
     }
 
     /// The random number `chance` varies the wait before the retry. If only `at_most_once` makes the failure final,
-    /// `retry_at` is ignored, because it must not delay the next scheduled check.
+    /// `retry_at` is ignored, so that the next scheduled check comes in time.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -81,7 +80,7 @@ impl LeaseOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub leased_at: Time,
-    /// No other worker gets the check of a lease before this time. A heartbeat postpones it.
+    /// No other worker gets the check before this time. A heartbeat postpones the time.
     pub expires_at: Time,
     /// From the deadline on, awty refuses the worker's answer.
     pub deadline: Time,
@@ -124,7 +123,7 @@ impl Lease {
         now < self.deadline
     }
 
-    /// Returns `None` after the deadline of a lease. A heartbeat never shortens a lease.
+    /// Returns `None` after the deadline. A heartbeat never shortens a lease.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })

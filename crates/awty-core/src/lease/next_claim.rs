@@ -6,7 +6,6 @@ use chrono::TimeDelta;
 /// An idle external worker waits at most this long, because nothing notifies the worker of new due checks.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-/// Work that awaits an external worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
     /// True if a due check has no worker.

@@ -22,8 +22,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Distributes at most `max` checks among roles or targets that have `due` checks each. In each round, each of them
-/// gets one of its due checks.
+/// Distributes at most `max` checks in rounds. In each round, each role or target gets one of its `due` checks.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {

@@ -33,7 +33,6 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// The view `awty.target` shows this word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",

@@ -15,7 +15,6 @@ pub(crate) fn moment(micros: i64) -> Option<Time> {
     Time::from_timestamp_micros(micros)
 }
 
-/// Months and days count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Date {
     pub(crate) year: i64,

@@ -9,7 +9,7 @@ use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// The distance is clock time in microseconds.
+    /// In microseconds.
     Clock(i64),
     /// In calendar time, the wall clock shows the same time of day again.
     Calendar { months: u32, days: u32 },

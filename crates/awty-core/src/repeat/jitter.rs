@@ -36,7 +36,6 @@ impl Jitter {
     }
 }
 
-/// Returns `jitter` × `hash` ÷ 2^64 in whole microseconds.
 pub fn delay(hash: u64, jitter: TimeDelta) -> TimeDelta {
     let micros = jitter.num_microseconds().unwrap_or(i64::MAX).max(0);
     let part = (u128::from(hash) * u128::from(micros.unsigned_abs())) >> 64;

@@ -159,8 +159,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// A failed run is repeated only before the next planned check. If the failure is final, the `retry_at` of the
-    /// failure can postpone the next planned check.
+    /// A failed run is repeated only before the next planned check. The `retry_at` of a final failure can postpone the
+    /// next planned check.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);

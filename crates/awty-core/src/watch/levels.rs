@@ -35,8 +35,6 @@ pub enum LevelError {
 }
 
 impl<Z: Zone> Levels<Z> {
-    /// Without `within`, each row has its own due time.
-    ///
     /// # Errors
     /// [`LevelError`] unless each length is positive, and longer than the previous one of its kind (days or hours).
     pub fn new(
@@ -117,8 +115,8 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // No level may be due before a lower level. Lengths of the same kind (days or hours) grow from level to level,
-        // so only the nearest lower level of the other kind must be compared.
+        // No level may be due before a lower level. Lengths of one kind (days or hours) grow from level to level, so
+        // only the nearest lower level of the other kind must be compared.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
@@ -165,8 +163,8 @@ impl<Z: Zone> Levels<Z> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }
 
-    /// Returns when a length has passed since `start`. Without a length, returns `start`, or the next opening if
-    /// `start` is in closed time. A closing counts as open, because open time may also end there.
+    /// Returns when a length has passed since `start`. Without a length, returns `start` or, in closed time, the next
+    /// opening. A closing counts as open, because open time may also end there.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

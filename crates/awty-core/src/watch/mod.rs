@@ -6,8 +6,8 @@
 //! - [`object_name`] names the objects of a rule.
 //!
 //! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
-//! While the calendar is closed, a level is raised only until one slot width after the slot at which the level was due.
-//!
+//! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
+//! In closed time, a level is raised only until one slot width after its slot.
 //! Invariant: the verdict depends only on the row, its open alert and the clock.
 
 mod levels;

@@ -5,7 +5,7 @@
 use crate::Time;
 use std::ops::Range;
 
-/// A row keeps at most this many past stops. If a row gets more, its two oldest stops are joined.
+/// If a row gets more past stops than this, its two oldest stops are joined.
 pub const MAX_STOPS: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
