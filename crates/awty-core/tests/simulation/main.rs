@@ -34,7 +34,6 @@ fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // An audit reads the whole history, so audits are rare.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }

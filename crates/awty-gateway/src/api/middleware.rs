@@ -1,7 +1,7 @@
 //! Repeats a request whose transaction conflicted with another transaction.
 //!
-//! Memory for request bodies is limited for each role and for all roles together. Only a request with a valid token
-//! gets memory for a large body.
+//! Each role, and all roles together, have limited memory for request bodies. Only a request with a valid token gets
+//! memory for a large body.
 
 use super::auth::Asker;
 use super::permits::{Room, Seen};

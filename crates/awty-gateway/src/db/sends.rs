@@ -1,5 +1,3 @@
-//! Sends are single calls with a key.
-
 use super::arguments::{self, Arguments};
 use super::attempt::call;
 use super::{Request, Trouble};

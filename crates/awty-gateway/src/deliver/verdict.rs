@@ -1,5 +1,5 @@
-//! Invariant: a failed call is made again only if another attempt may succeed. A failed call is marked `not_started`
-//! only if no byte of its request was sent.
+//! Invariant: a failed call is made again only if another attempt may succeed. It is marked `not_started` only if no
+//! byte of its request was sent.
 
 use super::definition::Definition;
 use super::request::Delivery;
@@ -22,7 +22,7 @@ pub enum Verdict {
 pub struct Failed {
     pub message: String,
     pub fault: &'static str,
-    /// If `None`, this call of the schedule is not attempted again.
+    /// If `None`, this call is not attempted again.
     pub retry_at: Option<DateTime<Utc>>,
     pub not_started: bool,
     pub target_down: bool,

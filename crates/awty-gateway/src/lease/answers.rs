@@ -1,7 +1,7 @@
 //! Stores ("books") answers in batches.
 //!
-//! Invariant: an answer is kept until it is stored or the database refuses it. Until then, heartbeats extend the
-//! answer's lease. If a client has locked the check of an answer, other answers wait only briefly.
+//! Invariant: an answer is kept until it is stored or the database refuses it. Until then, heartbeats extend its lease.
+//! If a client has locked the check of an answer, other answers wait only briefly.
 
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// Lock timeouts for storing a whole batch of answers, and a part of a batch. A locked check causes no wait, because
-/// awty reports its answer as `busy` at once.
+/// awty reports its answer as `busy`.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
 /// The pause after a client's lock has prevented the gateway from storing an answer.
 const ASIDE: Duration = Duration::from_secs(1);

@@ -37,7 +37,7 @@ impl Worker {
         true
     }
 
-    /// A member of a job's role may lack the right to SET ROLE, and then cannot claim the job.
+    /// A member of a job's role cannot claim the job without the right to SET ROLE.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for delivery in jobs.chunks(PIECE) {

@@ -33,7 +33,6 @@ pub struct Plan {
 pub enum Fate {
     Committed,
     RolledBack,
-    /// The client does not know whether the transaction has committed.
     InDoubt,
 }
 

@@ -76,7 +76,6 @@ impl Net {
         Ok(net)
     }
 
-    /// A pulled cable loses packets silently.
     pub fn connect(&self, connected: bool) {
         must(&format!("link set {} {}", self.cable, if connected { "up" } else { "down" }));
     }

@@ -57,7 +57,6 @@ fn a_call_that_ends_makes_room_for_its_target_before_the_next_slot() {
     let target = receiver.uri("");
     shop.cluster.execute("postgres", &[&format!("SELECT awty.alter_target('http.app', '{target}', concurrency => 1)")]);
     let _gateway = shop.gateway("one");
-    // If the gateway waited for the next slot after each call, the calls would take longer than the test waits.
     shop.app(&format!("SELECT count(awty_http.send('{target}/ok')) FROM generate_series(1, 150)"));
     shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "150");
 }

@@ -151,7 +151,6 @@ fn a_schedule_lives_in_the_browser(room: &mut Room) {
     assert!(room.all().contains("http://127.0.0.1:1099/a"));
 }
 
-/// Names that are long, hostile or written from right to left break no view, and each control has a name.
 fn each_view_fits_each_screen_and_breaks_no_policy(room: &mut Room) {
     let shop = &room.shop;
     let mut client = shop.cluster.client("postgres", "app");

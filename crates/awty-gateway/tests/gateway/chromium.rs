@@ -103,7 +103,6 @@ impl Chromium {
         self.await_load();
     }
 
-    /// The page itself runs no JavaScript.
     pub fn value(&mut self, script: &str) -> Value {
         let found = self.command("Runtime.evaluate", json!({"expression": script, "returnByValue": true}));
         assert!(found["exceptionDetails"].is_null(), "{script}: {found}");

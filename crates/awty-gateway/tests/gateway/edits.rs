@@ -45,7 +45,6 @@ fn a_text_as_large_as_the_database_accepts_is_edited() {
     assert!(browser.shows(&format!("{place}/edit"), &[]).contains(&largest));
     let refused = browser.post(&format!("{place}/edit"), &fields(&over));
     assert!(refused.status == 422 && refused.text.contains("256 KiB"), "{}", refused.status);
-    // Only people who have signed in may send a large form.
     let nobody = Browser::of_nobody(&gateway);
     assert_eq!(nobody.post("/login", &[("token", &"x".repeat(60_000))]).status, 413);
     assert_eq!(nobody.post(&format!("{place}/edit"), &fields(&largest)).status, 303);

@@ -40,7 +40,7 @@ fn a_page_of_the_history_reads_no_row_of_another_tenant() {
     assert!((20..=60).contains(&rows), "{rows} rows were read for a page of 20: {plan:#}");
 }
 
-/// The home view shows the next hour on each load, so its cost must not grow with later checks or those of other roles.
+/// The home view shows the next hour on each load, so its cost must not grow with later checks.
 #[test]
 fn the_next_hour_reads_no_check_that_is_due_later() {
     let (shop, _gateway, _app) = open();
@@ -124,7 +124,7 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
     }
 }
 
-/// Each first page reads few rows. Counts of pending checks stop at 100,000.
+/// Counts of pending checks stop at 100,000.
 #[test]
 fn each_first_page_reads_a_bounded_number_of_rows() {
     use awty_gateway::db::{calls, status, views};

@@ -39,7 +39,6 @@ impl Shop {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Returns the path of the configuration file.
     pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
         let file = self.credentials.join("../gateway.toml");
         let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();

@@ -95,7 +95,6 @@ fn a_gateway_tells_why_it_does_not_claim() {
     tenant.batch_execute("REVOKE USAGE ON SCHEMA awty FROM app").unwrap();
     told(&browser, "/why", "permission denied for schema awty", "GRANT USAGE ON SCHEMA awty, awty_http TO \"app\";");
     tenant.batch_execute("GRANT USAGE ON SCHEMA awty TO app").unwrap();
-    // No gateway claims for a role that is no tenant of this gateway.
     tenant
         .batch_execute(
             "CREATE ROLE bob LOGIN; GRANT USAGE ON SCHEMA awty, awty_http TO bob; SELECT awty_http.add_tenant('bob')",

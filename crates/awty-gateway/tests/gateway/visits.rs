@@ -143,7 +143,6 @@ pub fn a_view_is_found_and_set_up(room: &mut Room) {
     room.go("/slots");
     assert!(room.chromium.text(ALL).contains("The heaviest time begins at"), "{}", room.all());
     room.chromium.picture("slots");
-    // The first stop of the keyboard leads to the content.
     let key = |kind: &str| serde_json::json!({"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9});
     room.chromium.command("Input.dispatchKeyEvent", key("keyDown"));
     room.chromium.command("Input.dispatchKeyEvent", key("keyUp"));

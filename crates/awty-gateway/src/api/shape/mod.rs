@@ -1,7 +1,7 @@
 //! Shapes of requests and answers.
 //!
-//! Each list of fields is used four times: for `/v1/openapi.json`, to read requests (`fields`), for the arguments of
-//! the SQL function, and to write answers (`show`).
+//! Each list of fields serves `/v1/openapi.json`, the reading of requests (`fields`), the arguments of the SQL
+//! function, and the writing of answers (`show`).
 #![allow(dead_code)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod other;

@@ -2,7 +2,6 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// An attack whose statements fail proves nothing.
 #[track_caller]
 pub fn must(client: &mut Client, sql: &str) {
     client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));

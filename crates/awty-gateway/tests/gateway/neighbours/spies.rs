@@ -22,7 +22,6 @@ const SHOWING: [&str; 4] = [
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
-    // With thousands of jobs, compiling a plan would take longer than running it.
     client.batch_execute("SET jit = off; SET statement_timeout = '2s'").unwrap();
     let readable = client.query(READABLE, &[&catalog]).unwrap();
     assert!(readable.len() > 10, "only {} relations can be read", readable.len());
