@@ -1,5 +1,4 @@
-//! Recognises an SQL command that a user wrote instead of a function's name. A HINT then shows a function with the
-//! command.
+//! Recognises an SQL command in place of a function's name. A HINT then shows a function with the command.
 //!
 //! Invariant: no function name is taken for a command, because only a command has a space after its first word.
 

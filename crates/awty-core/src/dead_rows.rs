@@ -1,5 +1,5 @@
-//! Decides when awty vacuums its table of pending checks. By default, autovacuum comes only once a minute, which is too
-//! rare on a busy server.
+//! Decides when awty vacuums its table of pending checks. On a busy server, autovacuum comes too rarely: once a minute
+//! by default.
 //!
 //! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed.
 

@@ -1,7 +1,7 @@
-//! Decides when awty inspects each database. An inspection finds out whether the database has awty.
+//! Decides when awty inspects each database, to find out whether the database has awty.
 //!
-//! Invariant: awty inspects each database once after it appears, and one with awty again within [`AUDIT`]. Due
-//! databases with awty come first, unless another one has been due for [`AFTER_KNOWN`] longer.
+//! Invariant: each database is inspected once after it appears, and one with awty again within [`AUDIT`]. Due databases
+//! with awty come first, unless another one has been due for [`AFTER_KNOWN`] longer.
 
 use crate::Mono;
 use std::collections::BTreeMap;

@@ -75,8 +75,8 @@ impl JobRow {
 /// At most `JOBS` of the `N` rows belong to single jobs. Each other row collects the *other jobs* of a database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// Each row's hash of its database and job name, or 0 if the row is free. A comparison of all names would take
-    /// longer than many runs.
+    /// Each row's hash of its database and job name, or 0 for a free row. Comparing all names would take longer than
+    /// many runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 pub const ENTRIES: u32 = 10;
 pub const APART: Duration = Duration::from_secs(1);
-/// After this time, a summary reports the failures that were not logged.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +19,6 @@ pub struct Passed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// The time of the first failure since the last summary.
     began: Option<Mono>,
     last: Option<Mono>,
     entries: u32,
@@ -30,7 +28,7 @@ pub struct LogRate {
 impl LogRate {
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// If a failure may be logged now, returns the number of earlier failures that were not logged.
+    /// If a failure may be logged now, returns how many earlier failures were not logged.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);

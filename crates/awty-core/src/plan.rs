@@ -16,7 +16,7 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// A check without a worker may be due at this time. A worker that finds no check clears this hint.
+    /// A check that no worker has taken may be due at this time. A worker that finds no such check clears this hint.
     pub due: Option<Time>,
     /// Since this time, each worker of the role has been busy with one run. `None` means that a worker is free.
     pub behind_since: Option<Mono>,
@@ -28,8 +28,8 @@ pub struct Role {
     pub stuck: u32,
     /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,
-    /// The value of a counter of all workers' starts and ends when the role was last served. The role with the lowest
-    /// value gets the next worker.
+    /// When the role was last served, counted in starts and ends of workers. The role with the lowest value gets the
+    /// next worker.
     pub last_served: u64,
 }
 
@@ -44,8 +44,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Returns how many workers only a role without a worker may start. Otherwise, roles with long runs could take all
-    /// workers.
+    /// Workers that only a role without a worker may start. Otherwise, roles with long runs could take all workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }

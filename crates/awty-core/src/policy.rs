@@ -1,7 +1,7 @@
 //! Decides what happens to a check before and after a run.
 //!
 //! Invariant: every answer ends the check or moves it to a later time. A check ends after at most `max_checks` ×
-//! `max_attempts` runs, unless one of these is 0, which means no limit.
+//! `max_attempts` runs, unless one of them is 0 (no limit).
 
 use crate::backoff;
 use crate::lateness::lateness;
@@ -87,7 +87,7 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
 /// Checks of the job can run since `able_since`, when the server was started or promoted, or the job was enabled,
 /// adopted or resumed.
 ///
-/// If the clock is set back before `able_since`, the caller must store `now` as the new `able_since`.
+/// If the clock is set back before `able_since`, the caller must store `now` as `able_since`.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
         return Before::NotYet;

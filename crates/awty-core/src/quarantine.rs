@@ -1,8 +1,8 @@
 //! Runs suspects (checks that may have crashed the server) one at a time in the whole server, so that another crash
 //! shows which check is to blame.
 //!
-//! Invariant: a suspect enters the quarantine only if the quarantine is empty, or if the last suspect entered longer
-//! than [`ALONE`] ago. After suspects of one role have entered for [`TURN`], another role that waits comes first.
+//! Invariant: a suspect enters the quarantine only if it is empty, or if the last suspect entered longer than [`ALONE`]
+//! ago. After suspects of one role have entered for [`TURN`], a waiting role comes first.
 
 use crate::Mono;
 use std::time::Duration;

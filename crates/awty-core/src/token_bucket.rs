@@ -1,5 +1,5 @@
 //! Limits how many overdue checks start per second (`awty.catch_up_rate`). All workers share one bucket, which the
-//! caller protects with a lock.
+//! caller locks.
 //!
 //! Invariant: in any period of T seconds, the bucket grants at most `rate_per_s` × (T + 1) tokens.
 

@@ -85,7 +85,7 @@ impl Cluster {
         self.start();
     }
 
-    /// Returns before all server processes have applied the new settings.
+    /// May return before all server processes have applied the new settings.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);

@@ -10,10 +10,10 @@ pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entit
 pub const NOTE_SET: &str = "BEGIN INSERT INTO shop.note (entity_key) SELECT c.entity_key FROM unnest(j) AS c;
     RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END";
 
-/// A job with this statement waits while a test holds an advisory lock, the gate.
+/// A job with this statement waits while a test holds an advisory lock (the *gate*).
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// A job with this loop waits while a table has a row, the door, which survives a restart of the server.
+/// A job with this loop waits while a table has a row (the *door*). The row survives a restart of the server.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
@@ -106,7 +106,6 @@ impl Cluster {
         self.run_as(role, &script);
     }
 
-    /// The result is sorted by id.
     #[track_caller]
     pub fn ends(&self, condition: &str) -> Vec<End> {
         let sql = format!(

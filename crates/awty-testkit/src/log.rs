@@ -42,7 +42,6 @@ impl Cluster {
     }
 }
 
-/// A server with assertions (`scripts/assert-server`) reports more faults.
 fn is_fault(line: &str) -> bool {
     const WARNINGS: [&str; 7] = [
         " leak: ",                 // of buffers, relations, snapshots, files, ...; until PostgreSQL 16

@@ -17,7 +17,6 @@ const TABLES: &str = "
     WHERE c.relam = (SELECT oid FROM pg_am WHERE amname = 'heap')
       AND c.oid IN (SELECT oid FROM own UNION SELECT reltoastrelid FROM own)";
 
-/// The test may have changed the defaults of these settings.
 const PREPARE: &str = "
     SET session_replication_role = replica; SET lock_timeout = '2s'; SET statement_timeout = '20s';
     SET search_path = pg_catalog; SET default_tablespace = ''; SET client_min_messages = error;

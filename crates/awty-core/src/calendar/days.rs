@@ -1,5 +1,5 @@
-//! Converts opening hours to moments. A local time that the clocks show twice means its first moment. A local time that
-//! the clocks skip means the end of the gap.
+//! Converts opening hours to moments. A local time that the clocks show twice means its first moment. A skipped local
+//! time means the end of the gap.
 
 use super::{Calendar, Clocks};
 use crate::repeat::Zone;
@@ -24,7 +24,7 @@ impl<Z: Zone> Calendar<Z> {
         self.open_on(day).next().is_some()
     }
 
-    /// In closed time, returns the day's next opening, or else its last closing.
+    /// If the calendar is closed, returns the day's next opening, or else its last closing.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -37,7 +37,7 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// In closed time, returns the day's last closing before `local`, or else its first opening.
+    /// If the calendar is closed, returns the day's last closing before `local`, or else its first opening.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

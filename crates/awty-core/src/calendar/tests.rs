@@ -22,7 +22,6 @@ fn in_utc(hours: &[&str], closed: &[&str]) -> Calendar<Fixed> {
     Calendar::new(Hours::new(hours.iter().copied()).unwrap(), closed, Fixed::UTC)
 }
 
-/// The tests use the days from Monday 2026-11-23 to Friday 2026-11-27.
 fn office() -> Calendar<Fixed> {
     in_utc(&["mon-thu 09:00-12:30", "mon-thu 13:30-17:30", "fri 09:00-14:00"], &[])
 }

@@ -30,7 +30,6 @@ pub struct Breaker {
 pub enum State {
     Closed,
     Open(Time),
-    /// While the breaker is half open, only one call may be in progress.
     HalfOpen,
 }
 

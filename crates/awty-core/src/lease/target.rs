@@ -1,4 +1,4 @@
-//! Limits the calls to a target. The target of a check is its entity name.
+//! Limits the calls to a target, which is the entity name of a check.
 //!
 //! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live. A blocked target
 //! or an open breaker allows none, and a half-open breaker one at a time.

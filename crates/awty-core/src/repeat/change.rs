@@ -47,8 +47,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the last time that this check uses up. A moment of `new` gets no further check if the moment plus its
-    /// delay is not later. `None` means `occurrence.first`.
+    /// Returns the end of the time that this check covers. Only moments of `new` whose delayed time is later get
+    /// another check. `None` means `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
@@ -65,8 +65,8 @@ impl<Z: Zone> Repetition<Z> {
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// Returns the check's time under new time zone data, which is the nearest time of the plan. A check that is due,
-    /// has begun, or was scheduled by a client keeps its time.
+    /// Returns the check's time under new time zone data: the nearest time of the plan. A check that is due, has begun,
+    /// or was scheduled by a client keeps its time.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

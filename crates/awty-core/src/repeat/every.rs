@@ -1,7 +1,7 @@
 //! `every` repeats a check at a fixed distance from an anchor, in clock time or in calendar time.
 //!
-//! Invariant: each moment is computed from the anchor and not from the previous moment, so a plan for the 31st returns
-//! to the 31st after a short month.
+//! Invariant: each moment is computed from the anchor instead of the previous moment, so a plan for the 31st returns to
+//! the 31st after a short month.
 
 use super::civil::{DAY, Date};
 use super::steps::step;

@@ -1,4 +1,4 @@
-//! Each entity's checks are delayed by its own time, so that many entities are not due at once.
+//! Each entity's checks have their own delay, so that many entities are not due at once.
 //!
 //! Invariant: the delay of a job and an entity is the same in all versions of awty.
 //!

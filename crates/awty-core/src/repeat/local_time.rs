@@ -1,7 +1,7 @@
 //! Moments and the local times of a time zone.
 //!
-//! Invariant: a later local time never gives an earlier moment. A local time that the clocks skip means the end of the
-//! gap. A local time that the clocks show twice means the first of the two moments.
+//! Invariant: a later local time never gives an earlier moment. A skipped local time means the end of the gap, and a
+//! repeated one the first of its two moments.
 //!
 //! The caller passes PostgreSQL's zone data, because a second copy could differ.
 

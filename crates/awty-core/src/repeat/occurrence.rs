@@ -15,7 +15,7 @@ const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// The time when the check was first due, by the plan or by a client (column `first_check_at`).
+    /// When the check was first due, by the plan or by a client (column `first_check_at`).
     pub first: Time,
     pub check: Check,
     /// Planned times that get no further check. `None` means all planned times up to `first`.
@@ -27,7 +27,7 @@ pub enum Passed {
     /// Planned times before this time get no further check. This time gets one, because a client replaced its check
     /// before it ran.
     Before(Time),
-    /// A moment gets no further check if its delayed time is at or before this time.
+    /// Moments whose delayed time is at or before this time get no further check.
     Through(Time),
 }
 
@@ -104,8 +104,7 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the last time that this check uses up. A moment gets no further check if the moment plus its delay is
-    /// not later.
+    /// Returns the end of the time that this check covers. Only moments whose delayed time is later get another check.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.

@@ -61,7 +61,6 @@ pub struct Untold {
     pub level: u32,
     pub since: Option<Time>,
     pub due_at: Time,
-    /// When the check continues with the next level.
     pub next: Option<Time>,
 }
 
@@ -102,7 +101,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let width = limits.width;
     let moved = |time| width.round_up(levels.moved(time, stops, Time::MIN_UTC));
     let slot = |level| levels.time(level, start).map(moved);
-    // The horizon replaces a later slot.
+    // A slot beyond the horizon is replaced by the horizon.
     let horizon = width.floor(limits.horizon(now)).max(width.after(now));
     // When a hold ends, the alert is sent, so the row is checked at that slot.
     let end = match alert.hold {

@@ -1,6 +1,5 @@
 //! Names the functions and triggers of a rule.
 
-/// PostgreSQL's names are at most this many bytes long.
 const MAX_NAME: usize = 63;
 
 /// A name `awty_<rule><suffix>` that is too long is cut and gets a hash of the rule's name.

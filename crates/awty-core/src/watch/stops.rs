@@ -47,7 +47,7 @@ impl Stops {
         self.since = self.since.or(Some(at.max(earliest).max(last)));
     }
 
-    /// An empty stop is forgotten.
+    /// A stop of the row's clock that has no length is not kept.
     pub fn end(&mut self, at: Time) {
         let Some(since) = self.since.take().filter(|since| *since < at) else { return };
         match self.past.last_mut() {

@@ -148,7 +148,6 @@ fn is_office(minute: i64) -> bool {
 }
 
 proptest! {
-    /// The oracle counts open minutes in which the row is not stopped.
     #[test]
     fn a_due_time_is_reached_by_counting_minutes(
         began in 0_i64..10_000, within in 1_i64..3_000, in_office in any::<bool>(),

@@ -25,7 +25,6 @@ fn hours(hours: &[i64]) -> Levels<Fixed> {
     Levels::new(Some(h(hours[0])), hours[1..].iter().copied().map(h).collect(), None).unwrap()
 }
 
-/// Without `within`, the rows have due times.
 fn open(hours: &str, within: Option<Length>, escalate: &[Length]) -> Levels<Fixed> {
     let calendar = Calendar::new(Hours::new([hours]).unwrap(), vec![], Fixed::UTC);
     Levels::new(within, escalate.to_vec(), Some(Rc::new(calendar))).unwrap()
@@ -333,7 +332,6 @@ fn is_office(minute: i64) -> bool {
 }
 
 proptest! {
-    /// Runs come late by chance. The oracle counts open minutes one by one.
     #[test]
     fn in_closed_time_nothing_is_raised_later_than_a_slot_after_its_time(
         began in 0_i64..20_000, first in 1_i64..2_000, steps in prop::collection::vec(1_i64..2_000, 0..4),
@@ -377,7 +375,7 @@ proptest! {
     }
 }
 
-/// A closing counts, because a length of open time may also end at it.
+/// A due time may be the moment at which the calendar closes, because open time can also end there.
 #[test]
 fn a_closing_is_a_due_time() {
     let own = open("mon-fri 09:00-17:00", None, &[h(1)]);

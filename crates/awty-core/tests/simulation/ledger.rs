@@ -117,7 +117,7 @@ impl Ledger {
         });
     }
 
-    /// No run is early (P2), and none overlaps another run of the same check (P4).
+    /// No run is early (promise P2), and none overlaps another run of the same check (P4).
     pub fn started(&mut self, id: Id, now: Time) {
         self.log("started", id as i64, now.timestamp_micros());
         self.tally.runs += 1;
@@ -171,7 +171,7 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// Each committed check is either in the table or in the history (P3).
+    /// Each committed check is either in the table or in the history (promise P3).
     pub fn audit(&self, table: &Table) {
         let mut not_kept = 0;
         for (id, entry) in self.entries.iter().enumerate() {

@@ -35,7 +35,8 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// Otherwise another request could change the limits after this one has checked its condition, such as `If-Match`.
+/// Without this lock, another request could change the limits after this one has checked its condition, such as
+/// `If-Match`.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
 /// The first item has no name. Its limits hold for all targets together.

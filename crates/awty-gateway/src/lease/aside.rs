@@ -1,5 +1,4 @@
-//! Leaves a job that makes claims fail out of claims for a while. Otherwise it would stop other jobs, because one
-//! statement claims checks of many jobs.
+//! Leaves a job out of claims for a while if the job makes them fail, because one statement claims checks of many jobs.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};

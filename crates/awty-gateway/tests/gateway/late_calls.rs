@@ -1,7 +1,7 @@
 use crate::people::open;
 use crate::visitor::Browser;
 
-/// The other endpoints tell what was stopped, because a cause that is over leaves no row.
+/// Calls of other endpoints show what was stopped during a late call, because a cause that has ended leaves no row.
 #[test]
 fn a_late_call_says_what_was_stopped_meanwhile() {
     let (shop, gateway, _) = open();

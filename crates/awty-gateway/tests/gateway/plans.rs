@@ -197,7 +197,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         }
     }
     assert!(too_many.is_empty(), "{too_many:?}");
-    // The findings read some of the repetitions, and each of them by index.
+    // The findings read only some repetitions, and each by index.
     let mut transaction = client.transaction().unwrap();
     let before: i64 = transaction.query_one(read, &[]).unwrap().get(0);
     transaction.query(status::FINDINGS, &[]).unwrap();

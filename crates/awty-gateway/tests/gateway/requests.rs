@@ -41,7 +41,7 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
         for (client, path) in std::iter::zip(writers, &paths) {
             for _ in 0..WAITING {
                 scope.spawn(move || {
-                    // Each request waits for the lock for one second. The loop ends, so that a failing test ends.
+                    // Each request waits for the lock for one second. The loop is bounded, so that a failing test ends.
                     for _ in 0..60 {
                         let answer = client.ask_once("POST", path, "{}", "");
                         ended.fetch_add(1, Ordering::SeqCst);

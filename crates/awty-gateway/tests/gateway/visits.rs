@@ -111,7 +111,7 @@ pub fn another_site_changes_nothing(room: &mut Room) {
         requests(stream, |_| answer(stream, "200", "Content-Type: text/html\r\n", &form).map(|()| true))
     });
     room.chromium.go(&format!("http://localhost:{}/", address.port()));
-    // A refusal to be shown in a frame is an error of the page around it.
+    // If a page refuses to be shown in a frame, Chromium logs an error of the page around it.
     let refused = std::mem::take(&mut room.chromium.errors);
     assert!(refused.iter().any(|error| error.contains("frame")), "{refused:?}");
     room.chromium.send("form", &[]);

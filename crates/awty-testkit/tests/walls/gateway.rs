@@ -3,7 +3,7 @@ use super::source::{Source, root};
 
 const FOLDER: &str = "crates/awty-gateway/src";
 
-/// The layers are listed from the lowest to the highest. A room may use only rooms of lower layers.
+/// The layers from the lowest to the highest. A room (top-level module) may use only rooms of lower layers.
 const LAYERS: &[&[&str]] = &[
     &["clock", "duration", "notify", "sqlstate"],
     &["net"],

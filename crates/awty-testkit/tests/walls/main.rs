@@ -12,7 +12,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rooms are listed from the lowest to the highest. A room may use only the rooms before it.
+/// The rooms from the lowest to the highest. A room may use only the rooms before it.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -41,7 +41,8 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// The rooms of the first list must not use those of the second list, directly or through other rooms.
+/// The rooms (top-level modules) of the first list must not use those of the second list, directly or through other
+/// rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -115,8 +116,8 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// Each statement is prepared, qualified and run as the owner. `pg` may run VACUUM, and `pg::unbound` declares the C
-/// functions that `statements` calls.
+/// SQL is only in `store` and `statements`, so that each statement is prepared, qualified and run as the owner. `pg`
+/// may run VACUUM, and `pg::unbound` declares the C functions that `statements` calls.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();
