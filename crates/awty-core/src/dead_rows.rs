@@ -9,8 +9,7 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// A large table with this many dead rows per page is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// The minimum time between two vacuums, and from the first dead row to a vacuum. The second wait avoids a vacuum
-/// during a short backlog.
+/// A vacuum also waits this long after the first dead row, so that the vacuum does not disturb a short backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 

@@ -84,8 +84,8 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// Checks of the job can run since `able_since`, when the server was started or promoted, or the job was enabled,
-/// adopted or resumed.
+/// Checks of the job can run since `able_since`. At that time, the server was started or promoted, or the job was
+/// enabled, adopted or resumed.
 ///
 /// If the clock is set back before `able_since`, the caller must store `now` as `able_since`.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {

@@ -1,5 +1,5 @@
-//! Runs suspects (checks that may have crashed the server) one at a time in the whole server, so that another crash
-//! shows which check is to blame.
+//! Runs suspects (checks that may have crashed the server) one at a time, so that another crash shows which check is to
+//! blame.
 //!
 //! Invariant: a suspect enters the quarantine only if it is empty, or if the last suspect entered longer than [`ALONE`]
 //! ago. After suspects of one role have entered for [`TURN`], a waiting role comes first.
@@ -9,7 +9,6 @@ use std::time::Duration;
 
 /// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// The suspects of one role may enter the quarantine for this long while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
 /// A refused role counts as waiting for this long. Its worker must ask again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);

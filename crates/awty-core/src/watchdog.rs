@@ -44,7 +44,7 @@ impl Run {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// Returns whether the run continues after its termination. Only code that never checks for interrupts continues.
+    /// A terminated run continues only in code that never checks for interrupts.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

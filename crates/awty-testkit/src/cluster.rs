@@ -1,5 +1,5 @@
-//! Invariant: a dropped [`Cluster`] stops its server and removes its directory, except for a lasting cluster. The drop
-//! panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
+//! Invariant: dropping a [`Cluster`] panics if the server has logged an unexpected failed assertion or leak, or if
+//! amcheck finds damage in awty's tables. Only a lasting cluster keeps its server and directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`), through a file of numbers that all
+//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). They read a file of numbers, which all
 //! server processes map.
 
 use crate::{Cluster, account};

@@ -15,10 +15,9 @@ const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The pending check keeps its due time, because the check is due or has begun.
+    /// The check is due or has begun, so it keeps its time.
     Stays {
-        /// Moments of the new plan that get no further check, because this check replaces theirs (see
-        /// [`Occurrence::passed`]).
+        /// Moments of the new plan that get no further check (see [`Occurrence::passed`]).
         passed: Option<Passed>,
     },
     /// `None` ends the repetition.
@@ -35,7 +34,7 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled belongs to no moment of the plan, so moments up to now get no further check.
+        // A check that a client scheduled belongs to no moment, so moments up to now get no further check.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
@@ -59,7 +58,6 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the last moment whose delayed time is at or before `used`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)

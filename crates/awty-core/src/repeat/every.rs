@@ -46,8 +46,8 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Without a start, a plan counts from the local start of 1970. If it repeats in whole weeks, it counts from the
-    /// first Monday of 1970.
+    /// Without a start, a plan counts from the local start of 1970. A plan of whole weeks counts from the first Monday
+    /// of 1970.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -55,7 +55,7 @@ impl Every {
         }
     }
 
-    /// The moment may be before the anchor. For calendar time, `after` and the result are local times.
+    /// The moment may be before the anchor. For calendar time, all times are local.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),

@@ -30,7 +30,7 @@ pub struct Jitter {
 
 impl Jitter {
     /// The delay is shorter than `distance`, the time until the next moment. So checks are spread even if moments are
-    /// closer together than `at_most`.
+    /// close together.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))
     }

@@ -1,5 +1,5 @@
-//! Each moment of a repetition's plan is delayed by the entity's jitter and rounded up to a slot, at which the check is
-//! due.
+//! Each moment of a plan is delayed by the entity's jitter, and then rounded up to a slot. The check is due at this
+//! slot.
 //!
 //! Invariant: a slot is never before its moment, and a later moment has a later slot or the same slot.
 

@@ -115,8 +115,8 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // No level may be due before a lower level. Lengths of one kind (days or hours) grow from level to level, so
-        // only the nearest lower level of the other kind must be compared.
+        // No level may be due before a lower level. Lengths of one kind (days or hours) grow with the level. So only
+        // the nearest lower level of the other kind must be compared.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
@@ -141,8 +141,7 @@ impl<Z: Zone> Levels<Z> {
         })
     }
 
-    /// Returns the next opening if an alert that was due at the slot `due` must wait for it, or `None` if the alert may
-    /// be raised now.
+    /// Returns the opening for which an alert that was due at the slot `due` must wait.
     ///
     /// In closed time, an alert may be raised until one slot width after `due`. If an opening contains no slot, the
     /// first slot after it counts as open.

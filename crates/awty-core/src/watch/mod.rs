@@ -54,7 +54,7 @@ pub struct Alert {
 /// An alert that a run is about to report. If the run fails, the alert is raised without a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Untold {
-    /// The id, slot and attempt of the run's check, and when the check was scheduled.
+    /// Id, slot, attempt and time of scheduling of the run's check.
     pub check: (i64, Time, i32, Time),
     pub alert: Option<i64>,
     pub from: u32,

@@ -34,7 +34,7 @@ impl Stops {
         self.since
     }
 
-    /// Returns only the past stops. They determine the time of the check while the row is stopped.
+    /// Returns only the past stops, which determine the check's time while the row is stopped.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
@@ -73,7 +73,7 @@ pub struct Seen {
     pub is_stopped: bool,
     /// If the row was stopped or continued since its stops were stored, the stop begins or ends at this time.
     pub at: Time,
-    /// A stop begins no earlier than the row's clock, and no earlier than the time at which the last level was raised.
+    /// A stop begins no earlier than the row's clock, and no earlier than the last level was raised.
     pub earliest: Time,
 }
 

@@ -63,7 +63,7 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// The lateral join uses the index on job and id, so that it does not read the schedules of other tenants.
+/// The lateral join uses the index on job and id, so that it reads no schedules of other tenants.
 const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w

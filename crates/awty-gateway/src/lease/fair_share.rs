@@ -3,17 +3,17 @@
 
 use std::collections::HashMap;
 
-/// If n places for calls are free, one job may have at most n times `CALLS` running calls.
 const CALLS: usize = 4;
 const PART: usize = 4;
 
 /// Returns the jobs to claim, and the maximum number of checks in one claim. A single job may use all free places.
 ///
 /// With several jobs, each job may run calls up to a quarter of all places, and up to `CALLS` times the free places.
-/// Each job without running calls has one free place reserved. At most half of all places are reserved.
+/// One free place is reserved for each job without running calls, but at most half of all places together.
 ///
-/// A job that has reached three quarters of its limit is left out, because its claims would be small. A claim has at
-/// most as many checks as the job that is nearest to its limit may begin, because all of them may belong to this job.
+/// A job that has reached three quarters of its limit is left out, because its claims would be small. All checks of a
+/// claim may belong to the job that is nearest to its limit. So a claim is no larger than the number of calls that this
+/// job may still begin.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

@@ -1,7 +1,4 @@
 //! Invariant: if the count of sent bytes has not changed, no byte of a request was sent.
-//!
-//! The gateway accepts at most [`EARLY`] bytes before the head of an answer is complete. The limit includes 1xx
-//! answers, because the HTTP library skips any number of them.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,7 +11,8 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// Maximum number of bytes before the end of an answer's head: 64 KiB of head, and 64 KiB of earlier 1xx answers.
+/// Maximum number of bytes before the end of an answer's head: 64 KiB of head, and 64 KiB of earlier 1xx answers. The
+/// HTTP library would skip any number of 1xx answers.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

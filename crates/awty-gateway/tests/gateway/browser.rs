@@ -1,5 +1,5 @@
-//! Tests the page in Chromium, as people use it. All visits share one server, one gateway and one browser, which runs no
-//! JavaScript of a page.
+//! Tests the page in Chromium, as people use it. All visits share one server, one gateway and one browser without
+//! JavaScript.
 
 use crate::chromium::Chromium;
 use crate::people::open;

@@ -1,4 +1,4 @@
-//! Tests the home view: failing calls, open hours of calendars, the zone of times, and links that stay.
+//! Tests the home view: failing calls, open hours, time zones and links that stay.
 
 use crate::people::open;
 use crate::shop::until;

@@ -18,8 +18,8 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// In KiB. While 128 MiB of requests wait, the gateway takes 214 MiB (docs/gateway.md), and bodies of the API may take
-/// 64 MiB. Without limits, it took 1.68 GB.
+/// In KiB. For 128 MiB of requests, the gateway takes 214 MiB (docs/gateway.md). Bodies of the API may take another 64
+/// MiB. Without limits, the gateway took 1.68 GB.
 const MOST: u64 = 320 * 1024;
 const CALLS: usize = 25;
 

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Number of server connections that PgBouncer may open. Two gateways need more connections, so they must share these.
+/// Server connections that PgBouncer may open. Two gateways need more, so they must share these.
 const POOL: i64 = 3;
 
 fn program() -> String {

@@ -189,7 +189,6 @@ fn statistics_count_failures_by_themselves() {
     });
 }
 
-/// A default jitter changes together with the period. A jitter that the client has given stays.
 #[test]
 fn the_default_jitter_stays_a_default_when_it_is_sent_back() {
     let (shop, _gateway, client) = open();

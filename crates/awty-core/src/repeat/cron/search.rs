@@ -1,4 +1,4 @@
-//! Finds the next local time that a cron expression matches, in seconds since 1970, within a bounded number of months.
+//! Finds the next local time that a cron expression matches, within a bounded number of months.
 
 use super::Cron;
 use super::parse::LAST_DAY;
