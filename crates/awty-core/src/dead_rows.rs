@@ -9,7 +9,8 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// A large table with this many dead rows per page is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// A vacuum also waits this long after the first dead row, so that the vacuum does not disturb a short backlog.
+/// Two vacuums are at least this far apart. A vacuum also waits this long after the first dead row, so that it does not
+/// disturb a short backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 

@@ -57,7 +57,7 @@ impl<K: Copy + Ord> Inspections<K> {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // The database no longer allows connections, so the list lacks it.
+        // The database no longer allows connections, so it is not in the list.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {

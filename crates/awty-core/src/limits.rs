@@ -48,9 +48,7 @@ labels! {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// The pending check ends as `replaced`.
     Replace,
-    /// The pending check stays, and the new check is not scheduled.
     Keep,
     Refuse,
 }

@@ -44,7 +44,8 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Workers that only a role without a worker may start. Otherwise, roles with long runs could take all workers.
+    /// Returns the number of workers that only a role without a worker may start. Otherwise, roles with long runs could
+    /// take all workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }

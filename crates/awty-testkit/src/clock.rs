@@ -8,7 +8,7 @@ impl Cluster {
         CLOCK.set(self, 0, seconds);
     }
 
-    /// The server's clock is this many seconds ahead of real time.
+    /// Returns by how many seconds the server's clock is ahead of real time.
     #[track_caller]
     pub fn clock(&self) -> i64 {
         if CLOCK.is_installed(self) { CLOCK.get(self, 0) } else { 0 }

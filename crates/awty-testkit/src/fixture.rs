@@ -265,7 +265,7 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// One transaction schedules the check and reads its due time, because the check could run in between.
+    /// One transaction schedules the check and reads its due time, because the check could otherwise run in between.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();

@@ -1,5 +1,5 @@
-//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). They read a file of numbers, which all
-//! server processes map.
+//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). The test writes numbers to a file that
+//! all server processes map.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;

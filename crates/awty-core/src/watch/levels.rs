@@ -141,7 +141,8 @@ impl<Z: Zone> Levels<Z> {
         })
     }
 
-    /// Returns the opening for which an alert that was due at the slot `due` must wait.
+    /// Returns the opening for which an alert that was due at the slot `due` must wait. `None` means that the alert may
+    /// be raised now.
     ///
     /// In closed time, an alert may be raised until one slot width after `due`. If an opening contains no slot, the
     /// first slot after it counts as open.

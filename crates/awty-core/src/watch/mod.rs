@@ -6,8 +6,8 @@
 //! - [`object_name`] names the objects of a rule.
 //!
 //! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
-//! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
 //! In closed time, a level is raised only until one slot width after its slot.
+//!
 //! Invariant: the verdict depends only on the row, its open alert and the clock.
 
 mod levels;
@@ -112,7 +112,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    // A row whose clock is stopped is read again after a day, in case no trigger sees the end of the stop.
+    // The row's clock is stopped. The row is read again after a day, in case no trigger sees the end of the stop.
     if stops.since().is_some() {
         return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
     }

@@ -1,4 +1,4 @@
-//! Invariant: the database looks up a token only by its hash, and no log contains a token.
+//! Invariant: the database finds a token only by its hash, and no log contains a token.
 
 use super::permits::Seen;
 use super::problem::Problem;

@@ -75,8 +75,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts the clock of a read. The caller must already have its database connection, because waiting for a
-    /// connection must not make a read slow.
+    /// Starts the clock of a read. The caller must already have its connection, because waiting for a connection must
+    /// not make a read slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -129,8 +129,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// A form keeps its memory while the page makes a request to the API. This request needs memory for its own body,
-    /// so with a common limit, both could wait for each other.
+    /// A form keeps its memory while the page makes a request to the API. This request also needs memory. With a common
+    /// limit, both could wait for each other.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

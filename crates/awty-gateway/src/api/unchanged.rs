@@ -1,5 +1,5 @@
-//! A field that a client sends back exactly as GET showed it keeps its stored value. For example, GET hides secrets,
-//! and shows a month as 30 days.
+//! A field that comes back exactly as GET showed it keeps its stored value. For example, GET hides secrets, and shows a
+//! month as 30 days.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;

@@ -45,7 +45,7 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// Set if this answer changes whether the schedule is failing: the new value, and the time of the change.
+    /// Set if this answer changes whether the schedule is failing: the new value and the time of the change.
     pub failing: Option<(bool, DateTime<Utc>)>,
     /// Set if the endpoint asks awty to `hold` or `stop` its schedule, with the endpoint's reason.
     pub asked: Option<(&'static str, String)>,

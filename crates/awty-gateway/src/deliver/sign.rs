@@ -12,9 +12,9 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     }
 }
 
-/// Derives the signing key of one schedule from the gateway's master key, so that no signing key is stored.
+/// Derives a schedule's signing key from the gateway's master key, so that no signing key is stored.
 ///
-/// The tenant's number is random, so that a role cannot get the keys of a future tenant in advance.
+/// The tenant's number is random, so that a role cannot get a future tenant's keys in advance.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
     mac.update(&tenant.to_be_bytes());

@@ -1,5 +1,5 @@
-//! Keeps one tenant from taking all places for concurrent calls. Each tenant is one role with one job, so a limit for
-//! each job is a limit for each role.
+//! Keeps one tenant from taking all places for concurrent calls. Each tenant is one role with one job, so limits are
+//! for each job.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Finds the jobs that this gateway may claim. A gateway whose role bypasses row security may claim no job.
+//! Finds the jobs that this gateway may claim. A gateway whose role bypasses row security may claim none.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;

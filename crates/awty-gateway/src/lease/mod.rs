@@ -1,6 +1,6 @@
 //! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies.
 //!
-//! A place becomes free only after the database has stored the answer of the call. So memory does not grow while the
+//! A place becomes free only after the database has stored the call's answer. So memory does not grow while the
 //! database cannot be reached.
 
 mod answers;
@@ -70,7 +70,7 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// A success of one activity does not clear the error of another.
+/// Each activity has its own last error, because a success of one must not clear the error of another.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// The job was removed, has a function now, or may no longer be claimed by the gateway.
+/// SQLSTATEs of a job that was removed, has a function now, or may no longer be claimed by the gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
