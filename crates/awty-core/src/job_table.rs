@@ -36,7 +36,6 @@ pub struct TargetName {
 impl TargetName {
     const NONE: Self = Self { len: 0, bytes: [0; MAX_ENTITY_NAME] };
 
-    /// Cuts the name at [`MAX_ENTITY_NAME`] bytes.
     pub fn new(name: &[u8]) -> Self {
         let mut copy = Self::NONE;
         let len = name.len().min(MAX_ENTITY_NAME);

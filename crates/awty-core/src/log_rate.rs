@@ -48,7 +48,6 @@ impl LogRate {
         self.pass(failed);
     }
 
-    /// Returns `None` if no summary of failures is due.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
             return None;

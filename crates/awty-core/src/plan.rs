@@ -109,7 +109,6 @@ fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// Returns `None` if one of the role's workers is free.
 fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);

@@ -68,7 +68,6 @@ pub enum After {
     End(Outcome),
 }
 
-/// The time is further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar(pub TimeDelta);
 

@@ -54,7 +54,7 @@ fn texts(matches: &ArgMatches) -> Result<(Texts, Grants), String> {
     Ok((texts, grants))
 }
 
-/// Libraries log statements with their values.
+/// Only the gateway's own entries are logged, because libraries log statements with their values.
 fn logs(config: &Config) {
     let own = tracing_subscriber::filter::Targets::new().with_target("awty_gateway", config.log_level);
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());

@@ -24,7 +24,6 @@ pub fn until<T>(what: &str, ask: impl FnMut() -> Result<T, String>) -> T {
 }
 
 impl Cluster {
-    /// Creates a role `gateway`, which may claim the tenants' checks.
     #[track_caller]
     pub fn create_gateway(&self, tenants: &[&str]) {
         self.create_extension("postgres");
@@ -139,7 +138,6 @@ impl Gateway {
         self.status("VmRSS:")
     }
 
-    /// Returns the largest resident memory until now, in KiB.
     #[track_caller]
     pub fn most_memory(&self) -> u64 {
         self.status("VmHWM:")

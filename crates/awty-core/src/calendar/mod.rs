@@ -41,7 +41,6 @@ pub struct Calendar<Z> {
 }
 
 impl<Z: Zone> Calendar<Z> {
-    /// `closed` may be unsorted. Day 0 is 1970-01-01.
     pub fn new(hours: Hours, mut closed: Vec<i64>, zone: Z) -> Self {
         closed.sort_unstable();
         closed.dedup();

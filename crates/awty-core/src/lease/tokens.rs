@@ -57,7 +57,6 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Converts seconds to a time of at most 366 days, rounded up to whole microseconds.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }

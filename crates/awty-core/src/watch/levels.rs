@@ -15,9 +15,7 @@ use std::rc::Rc;
 pub struct Levels<Z> {
     within: Option<Length>,
     escalate: Vec<Length>,
-    /// Reminders are sent these lengths of time before level 1.
     remind: Vec<Length>,
-    /// After this time, the alert of the last level is sent again.
     every: Option<Length>,
     /// Without a calendar, all time is open.
     calendar: Option<Rc<Calendar<Z>>>,
@@ -180,7 +178,6 @@ impl<Z: Zone> Levels<Z> {
     }
 }
 
-/// Returns the last moment before `time`.
 fn before(time: Time) -> Time {
     time.checked_sub_signed(TimeDelta::microseconds(1)).unwrap_or(time)
 }
