@@ -109,7 +109,7 @@ impl Cluster {
         standby
     }
 
-    /// The server of the copy is not started.
+    /// Copies the cluster. The copy's server is not started.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());

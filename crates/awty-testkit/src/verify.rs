@@ -23,7 +23,7 @@ const PREPARE: &str = "
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// A database without awty passes.
+    /// Checks awty's tables with amcheck. A database without awty passes.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {

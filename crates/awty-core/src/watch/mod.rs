@@ -46,7 +46,7 @@ pub struct Alert {
     /// Whether the alert was sent at its present level. A send before the end of the last hold does not count.
     pub is_told: bool,
     pub told_at: Option<Time>,
-    /// A reminder that is due during a hold counts here, although it is not sent.
+    /// When the last reminder was sent. A reminder during a hold counts, although it is not sent.
     pub reminded_at: Option<Time>,
     pub hold: Option<Hold>,
 }

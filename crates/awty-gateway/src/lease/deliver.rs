@@ -84,7 +84,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // Without the row of the schedule, the gateway would make the call with default values.
+        // Without the schedule's row, the call would be made with default values, so the gateway does not make it.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {

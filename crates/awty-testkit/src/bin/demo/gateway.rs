@@ -1,5 +1,5 @@
-//! Invariant: each process has the demo's directory in its command line, and writes its process id there. So
-//! `scripts/demo stop` can end the process.
+//! Invariant: each process has the demo's directory in its command line, and writes its process id to this directory.
+//! So `scripts/demo stop` can end the process.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};
