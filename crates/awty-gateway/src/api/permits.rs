@@ -19,8 +19,8 @@ const SLOW: usize = 1;
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// KiB that all large request bodies of one role may use at a time. Its unread answers and its forms of the page each
-/// have a further limit of this size.
+/// KiB that all large request bodies of one role may use at a time. The role's unread answers and its forms of the page
+/// each have a further limit of this size.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -129,8 +129,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// A form keeps its memory while the page makes a request to the API. This request also needs memory. With a common
-    /// limit, both could wait for each other.
+    /// A form of the page keeps its memory while the page makes a request to the API. This request also needs memory.
+    /// With a common limit, both could wait for each other.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;
