@@ -1,6 +1,6 @@
 //! Counters and log state of jobs, in a table of fixed size.
 //!
-//! If the table is full, the job with the oldest last run loses its row. Its counters move to the *other jobs* of its
+//! A full table drops the row of the job with the oldest last run. Its counters move to the *other jobs* of its
 //! database, a row without a name.
 //!
 //! Invariant: the rows of a database together count each of its runs. A job has at most one row.

@@ -13,9 +13,9 @@
 //! cluster.start();
 //! ```
 //!
-//! Invariant: when a [`Cluster`] is dropped, even by a panic, it is stopped and removed. If a test is killed, the next
-//! test removes its clusters. Every wait has a deadline. If a wait fails, the message shows the last observation and
-//! the end of the server log.
+//! Invariant: a dropped [`Cluster`] is stopped and removed, even after a panic. If a test is killed, the next test
+//! removes its clusters. Every wait has a deadline. A failed wait shows the last observation and the end of the server
+//! log.
 
 mod account;
 mod builder;

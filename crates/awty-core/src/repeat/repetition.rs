@@ -1,7 +1,6 @@
-//! Each moment of a plan is delayed by the entity's jitter, and then rounded up to a slot. The check is due at this
-//! slot.
+//! Each moment of a plan is delayed by the entity's jitter and rounded up to a slot. The check is due at this slot.
 //!
-//! Invariant: a slot is never before its moment, and a later moment has a later slot or the same slot.
+//! Invariant: a slot is never before its moment, and a later moment never has an earlier slot.
 
 use super::Plan;
 use super::jitter::Jitter;

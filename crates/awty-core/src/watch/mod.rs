@@ -1,10 +1,5 @@
 //! Decides when a row of a watched table is late, and which level the row's alert has.
 //!
-//! - [`Levels`] says when a row reaches each level.
-//! - [`judge`] decides what happens to the check and the alert of a row.
-//! - [`Stops`] has the periods in which a row's clock does not run.
-//! - [`object_name`] names the objects of a rule.
-//!
 //! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
 //! In closed time, a level is raised only until one slot width after its slot.
 //!

@@ -12,8 +12,7 @@ const PART: usize = 4;
 /// One free place is reserved for each job without running calls, but at most half of all places together.
 ///
 /// A job that has reached three quarters of its limit is left out, because its claims would be small. All checks of a
-/// claim may belong to the job that is nearest to its limit. So a claim is no larger than the number of calls that this
-/// job may still begin.
+/// claim may belong to the job nearest to its limit. So a claim has no more checks than this job may still begin.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

@@ -122,9 +122,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were made again without a reason. Before the first fault, the only reason is a failure that the
-/// database has recorded. A gateway on a busy machine may cause such a failure, because its answers or heartbeats are
-/// late.
+/// Finds calls that were made again without a reason. Before the first fault, only a recorded failure is a reason. On a
+/// busy machine, late answers or heartbeats cause such failures.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());
