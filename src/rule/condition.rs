@@ -1,4 +1,5 @@
-//! An expression may read only one row, and its value may change only when the row is written.
+//! Validates the expressions of a rule. An expression may read only one row, and its value may change only when the
+//! row is written.
 
 use crate::error::{Result, WatchError};
 use crate::pg::catch::Raised;
@@ -36,8 +37,8 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // Replacing a calendar changes what a function that reads calendars returns. A rule follows this change only in
-    // `due`.
+    // If a calendar is replaced, functions that read calendars return other values. awty handles such a change only
+    // for the argument `due`.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

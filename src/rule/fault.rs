@@ -1,6 +1,4 @@
-//! Names the part that a stopped rule lacks, and the command that repairs the rule.
-//!
-//! The module [`super::functions`] finds out which part is missing.
+//! Names the missing part of a stopped rule, and the command that repairs the rule.
 
 use super::statements::rule::Rule;
 use crate::error::{WatchError, quote};
@@ -38,7 +36,7 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     let fix = match fault {
         Fault::NoKey => format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
         Fault::NotOwners { function, table_owner } => {
-            // As a whole a syntax error, because the owner would run code that it may never have seen.
+            // The script as a whole is a syntax error. Otherwise the owner might run code without having read it.
             let owner = quoted(&catalog::role_label(*table_owner));
             format!("If role {owner} may run {function}, execute: ALTER FUNCTION {function} OWNER TO {owner};")
         }
@@ -104,7 +102,7 @@ fn call(rule: &Rule, table: &Described) -> String {
     format!("SELECT awty.watch({});", args.join(", "))
 }
 
-/// A day of open time is not 24 hours.
+/// In open time, a day is not 24 hours.
 fn interval(length: Length, is_open_time: bool) -> String {
     let micros = match length {
         Length::Days(days) => return format!("{days} days"),

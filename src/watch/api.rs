@@ -130,7 +130,6 @@ fn watch_table(args: &Args) -> Result<Text> {
     Ok(name)
 }
 
-/// A rule whose table no longer exists is ended instead.
 fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     let Some(old) = rule::find(name) else { return Ok(None) };
     if !may_change(&old) {
@@ -181,8 +180,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // The first call refuses a caller without the right before the lock, because such a caller must not lock other
-    // users' tables. The second call is needed because the right may change until the table is locked.
+    // The first call protects other users' tables: a caller without the right must not lock them. The second call is
+    // needed because the right may change while the caller waits for the lock.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -267,7 +266,7 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses the rule if a row that starts now would not reach each level before the search in the calendar ends.
+/// Refuses the rule if the search in its calendar would end before a row that starts now reaches every level.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {
@@ -321,8 +320,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // The job of a rule has no maximum of checks or attempts. With a maximum, an alert could miss a level if its
-        // row is checked often, or if a function fails for a while.
+        // The job of a rule has no limit on checks or attempts. Otherwise an alert could miss a level if its row is
+        // checked often, or if the rule's function keeps failing.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),
@@ -349,7 +348,6 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
     Ok(())
 }
 
-/// Schedules a check that compares all open alerts with their rows, because the definition of the rule has changed.
 fn sweep(rule: &Rule, now: Time) {
     if alert::is_any_open(&rule.name) {
         rule_check::restart_special(&rule.name, SWEEP, now, rule.terms.role);

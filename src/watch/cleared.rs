@@ -1,7 +1,7 @@
 //! Clears the alerts of rows, and calls the rule's `call_cleared` afterwards.
 //!
-//! Invariant: the transaction that clears an alert also writes the check that calls the function. So the function never
-//! runs in the transaction of a client, and its error never undoes the clearing.
+//! Invariant: the transaction that clears an alert only schedules the call of the function. So the function never
+//! runs in a client's transaction, and its error never undoes the clearing.
 
 use super::statements::alert::{self, Open};
 use super::statements::cleared_alert;
@@ -31,7 +31,7 @@ pub fn clear(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     }
 }
 
-/// Skips alerts that another transaction has locked, and returns their keys.
+/// Skips alerts that another transaction has locked. Returns the keys of the skipped alerts.
 pub fn clear_free(watched: &Watched, keys: &[Text], by: ScheduledBy) -> Vec<Text> {
     if keys.is_empty() {
         return Vec::new();

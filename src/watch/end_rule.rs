@@ -1,4 +1,4 @@
-//! Ends a rule, and all checks of a job. The cleared alerts and the history stay.
+//! Ends a rule and all checks of its job, but keeps the cleared alerts and the history.
 
 use super::statements::{alert, cleared_alert, stop};
 use crate::pg::subtransaction::has_one_snapshot;
@@ -10,7 +10,7 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// The rule cannot be ended now, because an alert of the rule is open that the transaction's old snapshot cannot see.
+/// The rule cannot end now: one of its alerts is open, and the transaction's old snapshot cannot see this alert.
 pub struct Unseen;
 
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
@@ -28,7 +28,7 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// The job is locked first, because a call of `awty.watch()` may change the rule to another table meanwhile.
+/// Locks the job first, because a concurrent `awty.watch()` may move the rule to another table.
 pub fn without_table(name: &Text) -> Result<(), Unseen> {
     drop(job::lock(name));
     match rule::find(name) {
@@ -37,7 +37,6 @@ pub fn without_table(name: &Text) -> Result<(), Unseen> {
     }
 }
 
-/// Returns an error if an alert of the rule is still open.
 pub fn seen_all(rule: &Text) -> Result<(), Unseen> {
     if has_one_snapshot() && alert::is_any_open(rule) { Err(Unseen) } else { Ok(()) }
 }

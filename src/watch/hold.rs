@@ -1,9 +1,8 @@
-//! Implements `awty.hold()` and `awty.release()` for the alerts of watched rows.
+//! Implements `awty.hold()` and `awty.release()` for the alerts of watched rows. A held alert still rises to the next
+//! level, but is not reported.
 //!
-//! While an alert is on hold, its level still rises, but the alert is not reported.
-//!
-//! Invariant: the row's check is locked before the row's alert. The check is also written, because a run of the check
-//! that is in progress must be rolled back.
+//! Invariant: the row's check is locked before the row's alert. The check is also written, so that a concurrent run
+//! of the check is rolled back.
 
 use super::silence;
 use super::statements::alert::{self, Held, NewHold};
@@ -29,7 +28,7 @@ pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Te
     let keys = std::slice::from_ref(key);
     let check = rule_check::lock(rule, keys).pop();
     let held = alert::hold(&rule.name, key, by, until, note);
-    // Only the session that has locked the check may add an alert, so that a row never gets two.
+    // Only a session that has locked the row's check may add an alert. So a row never gets two alerts.
     let held = held.or_else(|| check.and_then(|_| add_held(watched, key, &NewHold { by, until, note })));
     let Some(held) = held else { return false };
     move_check(watched, key, check, until, &held);
@@ -43,7 +42,6 @@ pub fn release(watched: &Watched, key: &Text) -> bool {
     true
 }
 
-/// Adds an alert of level 0 for a row that waits.
 fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     let keys = std::slice::from_ref(key);
     let scheduled_at = rule_check::pending(&watched.rule, keys).pop()?.scheduled_at;
@@ -55,11 +53,10 @@ fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     Some(Held { level: 0, since })
 }
 
-/// Writes the check even if its due time does not change, because a run of the check that is in progress must be rolled
-/// back.
+/// Writes the check even if its due time stays the same, so that a concurrent run of the check is rolled back.
 ///
-/// If the check has already ended at the last level, a new check is inserted. The new check keeps the time from which
-/// the row's lateness counts.
+/// If the check has already ended at the last level, inserts a new check. The new check keeps the time from which the
+/// row counts as late.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

@@ -1,8 +1,8 @@
-//! Runs the job of a rule: reads the rows of the job's checks, and raises alerts for late rows.
+//! Runs the job of a rule: reads the rows of the due checks, and raises alerts for late rows.
 //!
-//! The run locks open alerts only after the rule's function has returned, so that no client waits for the function. If
-//! a client changes a row during the run, the client locks the row's check. The run cannot get this lock and is rolled
-//! back.
+//! The run locks open alerts only after the rule's function has returned, so that no client waits for this function.
+//! If a client changes a row during the run, the client holds the lock on the row's check. Then the run cannot lock
+//! the check and is rolled back.
 
 use super::statements::alert::{self, Open};
 use super::statements::raised::{self, Raised};
@@ -20,7 +20,6 @@ use std::collections::HashMap;
 
 pub const MET: Time = Time::MIN_UTC;
 
-/// For each check, returns the time when the run must read the check's row again.
 pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
     untold::forget();
     stops::was_overtaken();
@@ -39,7 +38,7 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     for (place, again) in judged(watched, given, &rows, now)? {
         answers[place] = again;
     }
-    // Walks and sweeps lock checks and alerts, so they follow the rule's functions.
+    // Walks and sweeps lock checks and alerts. Therefore they come after the rule's functions.
     for (place, work) in special {
         answers[place] = work(watched, now);
     }
@@ -113,8 +112,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // The run locks the checks now. So a client that stops one of the rows waits until the run has ended. A client
-        // that has locked a check already may have stopped its row.
+        // With these locks, a client that stops a row waits until the run has ended. If a client already has such a
+        // lock, it may have stopped the row.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
             return Err(stops::overtaken(watched));
@@ -131,10 +130,11 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
-    // Another session that has locked the alert may leave it open or clear it, so the row is checked again.
+    // If another session has locked an alert, that session may clear it or leave it open. So the row is checked
+    // again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
-        // The check ends because the alert is open. A sweep that has read the row earlier must not clear this alert.
+        // The check ends while the alert stays open. A sweep that read the row earlier must not clear the alert.
         let touched = alert::touch(&rule.name, &stay);
         left.extend(stay.into_iter().filter(|key| !touched.contains(key)));
     }

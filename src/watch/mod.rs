@@ -1,16 +1,17 @@
-//! A rule watches a table. A rule has a check for each row that does not meet its condition yet, and an alert for each
-//! late row.
+//! A rule watches a table. Each row that does not meet the rule's condition yet has a check. Each late row has an
+//! alert.
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
 //! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
 //! - [`call`] calls the functions of a rule; [`cleared`] clears alerts.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
-//! - [`silence`] silences rows; [`stops`] has the stopped clocks of rows.
-//! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
+//! - [`silence`] silences rows; [`stops`] stores when the clocks of rows were stopped.
+//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, [`fault`] names missing parts.
+//! - [`upkeep`] maintains rules; [`end_rule`] ends a rule.
 //!
-//! Invariant: a row is read in the same transaction, after its check was locked. A session that ends or moves a check
-//! also locks the check, so a run that has read the row earlier is rolled back.
+//! Invariant: a row's check is locked before the row is read. A session that moves or ends a check also locks the
+//! check. So a run that read the row earlier is rolled back.
 
 mod api;
 mod call;
@@ -57,7 +58,6 @@ pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     (named, others)
 }
 
-/// Schedules a run for each rule that uses the calendar. The run moves the pending checks of the rule.
 pub fn follow_calendar(name: &Text, now: Time) {
     let mut names = rule::of_calendar(name);
     if let Some(known) = calendar::find(name) {

@@ -1,7 +1,7 @@
 //! Silences a row when `awty.cancel()` is called with the name of a rule.
 //!
-//! The check of a silenced row stays pending and is held, so that it is not scheduled again. The silence ends when an
-//! UPDATE changes the row's key, its `since`, or whether it meets the rule.
+//! The check of a silenced row stays pending and held, so that the row gets no new check. The silence ends when an
+//! UPDATE changes the row's key, its `since`, or whether the row meets the rule.
 
 use super::statements::rule_check::{self, ScheduledBy};
 use super::{BACKFILL, CLEARED, SWEEP};
@@ -40,7 +40,7 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
     count
 }
 
-/// Adds the checks of existing rows that the walk through the table has not reached yet.
+/// Adds checks for existing rows that the walk through the table has not reached yet.
 fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     let seen = reported(|| watched.source.by_keys(keys));
     let limits = &watched.job.options.limits;

@@ -1,6 +1,6 @@
 //! Implements the functions by which views show whether a rule works, and when an alert reaches its next level.
 //!
-//! These functions write nothing. They also work on a standby, and if awty is not in `shared_preload_libraries`.
+//! They write nothing, and also work on a standby and without awty in `shared_preload_libraries`.
 
 use super::statements::{alert, stop};
 use crate::call::args::{Args, calls};

@@ -1,7 +1,7 @@
 //! Stores when the clocks of rows were stopped, for rules with `stopped`.
 //!
-//! Invariant: only a transaction that has locked the row's check may write the row's stops, or the run of that check.
-//! If a transaction changes whether a row is stopped, the stop begins or ends when that transaction started.
+//! Invariant: a row's stops are written only by the run of the row's check, or by a transaction that has locked the
+//! check. If a transaction stops or continues a row, the stop begins or ends at the transaction's start.
 
 use super::statements::rule_check;
 use super::statements::stop::{self, Known, Stored};
@@ -19,13 +19,12 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the error of a run whose rows or alerts another transaction has changed or locked meanwhile.
+/// Returns the error of a run if another transaction has changed or locked its rows or alerts meanwhile.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
 }
 
-/// Whether the error of a run is that of [`overtaken`]. The run is then undone as if it had never started.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }
@@ -41,15 +40,15 @@ pub struct Clocks {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Seeing {
     Inserted,
-    /// The row has another key than before. Its stops are forgotten, and it counts as inserted.
+    /// The row's key has changed. Its old stops are forgotten, and the row counts as inserted.
     Renamed,
-    /// The row was already watched. If the row was stopped or continued, the stop begins or ends at this time.
+    /// The row was already watched. A stop of the row begins or ends at this time.
     Known(Time),
 }
 
 impl Clocks {
-    /// A client that calls this function has locked the rows' checks. A run has no such locks, so it reads the clocks
-    /// before the rows. [`Clocks::store_of_run`] then notices a change in between.
+    /// A client locks the rows' checks before it calls this function. A run does not. It reads the clocks before the
+    /// rows, and [`Clocks::store_of_run`] notices later changes.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();
@@ -75,7 +74,7 @@ impl Clocks {
         known.clock.as_ref().map(|clock| clock.start).or(known.alert_since)
     }
 
-    /// If a row has no value for `since`, its clock starts at `appeared`.
+    /// Without a value for `since`, a row's clock starts at `appeared`.
     pub fn see(&mut self, watched: &Watched, key: &Text, row: Option<&WatchedRow>, appeared: Time, seeing: Seeing) {
         if watched.source.stopped.is_none() {
             return;
@@ -136,8 +135,7 @@ impl Clocks {
     /// The run must have locked its checks and alerts.
     ///
     /// # Errors
-    /// Fails, so that the run is rolled back, if a client has stored or locked one of the clocks since the run read
-    /// them.
+    /// Fails if a client has stored or locked one of the clocks since the run read it. The run is then rolled back.
     pub fn store_of_run(&self, watched: &Watched, keys: &[Text]) -> Result<()> {
         if !self.overtaken(watched, keys).is_empty() {
             return Err(overtaken(watched));
@@ -146,7 +144,7 @@ impl Clocks {
         Ok(())
     }
 
-    /// Stores the clocks of the walk. A clock that a client has stored since the walk read it is skipped.
+    /// Skips a clock that a client has stored since the walk read it.
     pub fn store_of_walk(&mut self, watched: &Watched) {
         if !self.is_changed() {
             return;

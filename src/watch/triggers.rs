@@ -18,7 +18,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 
-// pgrx's macro is not used, because it raises the errors of users' functions without their SQLSTATE and CONTEXT.
+// pgrx's macro is not used, because it would drop the SQLSTATE and the CONTEXT of errors in users' functions.
 const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
 
 #[unsafe(no_mangle)]
@@ -79,7 +79,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// A rule that has stopped causes a warning once per session, because the write itself must not fail.
+/// Warns once per session that a rule has stopped. The client's write itself must not fail.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };
@@ -112,7 +112,7 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
     let answers = match found {
         Ok(watched) => judge::answers(&watched, &given)?,
         Err(Missing::Part(rule, table, fault)) => return Err(stopped(&rule, &table, &fault).into()),
-        // The rule or its table no longer exists, so the checks end.
+        // The rule or its table no longer exists, so its checks end.
         Err(Missing::Table | Missing::Rule) => vec![None; given.len()],
     };
     Ok(answers.into_iter().map(|answer| answer.and_then(alert::moment)).collect())

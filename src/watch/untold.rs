@@ -1,14 +1,13 @@
-//! Remembers the alert that a failed run was about to report. The transaction that stores the failure then raises the
-//! alert's level. So a rule's function that fails delays no level.
+//! Raises an alert's level even if the run that reports the alert fails. So a failing function delays no level.
 //!
-//! Retries of the check try to report the alert again. After `max_attempts` failures awty gives up the report, and the
-//! check continues with the next level. If a run ignores its timeout, its process is terminated. A worker therefore
-//! also keeps the alert in shared memory, and the next worker reads it there.
+//! The run remembers the alert first. If the run fails, the transaction that stores the failure also raises the
+//! level. A run that ignores its timeout is terminated together with its process. Therefore a worker also keeps the
+//! alert in shared memory, where the next worker reads it.
+//!
+//! Retries report the alert again. After `max_attempts` failures, the check continues with the next level.
 //!
 //! Invariant: the level is raised only if the check has not changed since the run read it. A client that changes the
-//! row also changes its check.
-//! This module does not report the alert (see `judge`), and does not evaluate the row again. If a run ends its process
-//! itself, no level is raised.
+//! row also changes its check. No level is raised if a run ends its own process.
 
 use super::statements::raised::{self, Raised};
 use super::statements::rule_check::RuleCheck;
@@ -24,7 +23,7 @@ use std::cell::Cell;
 
 thread_local! {
     static UNTOLD: Cell<Option<Untold>> = const { Cell::new(None) };
-    /// The entry of this process in shared memory, if the process is a worker.
+    /// This process's entry in shared memory, if the process is a worker.
     static ENTRY: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
@@ -36,7 +35,6 @@ pub fn forget() {
     UNTOLD.set(None);
 }
 
-/// Remembers the alert that a run of a single check is about to report.
 pub fn remember(check: &RuleCheck, raised: &Raised, next: Option<Time>) {
     let Raised { id: alert, from, level, since, due_at, .. } = *raised;
     let check = (check.id, check.slot, check.attempt, check.scheduled_at);
@@ -47,22 +45,20 @@ pub fn remember(check: &RuleCheck, raised: &Raised, next: Option<Time>) {
     }
 }
 
-/// Remembers the alert of a run whose process was terminated.
 pub fn resume(untold: Option<Untold>) {
     UNTOLD.set(untold);
 }
 
-/// Returns the alert that the failed run was about to report, if it was a run of this check. The caller has locked the
-/// check's row.
+/// The caller has locked the check's row.
 pub fn of(row: &Row) -> Option<Untold> {
     UNTOLD.take().filter(|untold| untold.check == (row.id, row.slot, row.attempt, row.scheduled_at()))
 }
 
-/// Raises the alert's level. Returns `false` if the alert already has the level, or if the level cannot be stored.
+/// Returns `false` if the alert already has the level, or if the level cannot be stored.
 pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     let Untold { alert, from, level, since, due_at, .. } = *untold;
     let store = || {
-        // A client may have held the row since the run read its alert. Such a hold adds an alert.
+        // If a client has held the row since the run read it, the hold has added an alert.
         let held = || alert::open(rule, std::slice::from_ref(key)).pop().map(|open| open.id);
         let raised = Raised { id: alert.or_else(held), key, from, level, since, due_at };
         rule::find(rule).is_some_and(|rule| !is_stopped(&rule, key) && raised::raise_untold(&rule, &raised, now))
@@ -72,15 +68,14 @@ pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     is_raised
 }
 
-/// Whether a client has stopped the row meanwhile. The begin of a stop does not change the check.
+/// Checks whether a client has stopped the row meanwhile, because the begin of a stop does not change the check.
 fn is_stopped(rule: &rule::Rule, key: &Text) -> bool {
     let read = || stop::read(&rule.name, std::slice::from_ref(key));
     let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());
     rule.terms.stopped.is_some() && read().iter().any(is_stopped)
 }
 
-/// Returns what happens to the check of a failed run. A retry never delays the next level. After the last retry, the
-/// check continues with the next level.
+/// A retry never delays the next level. After the last retry, the check continues with the next level.
 pub fn fate(untold: &Untold, fate: After) -> After {
     match (fate, untold.next) {
         (After::Again(retry), Some(next)) => After::Again(retry.min(next)),

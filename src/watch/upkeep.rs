@@ -1,4 +1,4 @@
-//! Maintains rules for the maintainer: ends rules without a table, deletes old alerts, repairs functions.
+//! Maintains rules: ends rules without a table, deletes old alerts, and repairs functions.
 
 use super::statements::{cleared_alert, stop};
 use super::{CLEARED, end_rule};
@@ -18,19 +18,19 @@ use std::time::Duration;
 const ALERTS: i64 = 10_000;
 const MOST: Duration = Duration::from_secs(1);
 
-/// A dump does not include the OIDs of the functions, or their dependency on the table.
+/// A dump includes neither the OIDs of a rule's functions nor their dependency on the table.
 pub fn repair(_now: Time) {
     let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
     for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {
-        // `without_table` fails only under an old snapshot, which cannot see an open alert. An inspection has a new
+        // `without_table` fails only under an old snapshot that cannot see an open alert. An inspection has a new
         // snapshot.
         None => unless_locked(|| drop(end_rule::without_table(&rule.name))),
         Some(table) => mend_functions(rule, &table),
     });
 }
 
-/// If a role keeps rows of its rule locked, `act` returns `None`, and the role's other rules are left for the next
-/// inspection. So the role delays other roles only once.
+/// If `act` returns `None`, a role keeps the rows of its rule locked. The role's other rules then wait for the next
+/// inspection, so that the role delays other roles only once.
 pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
     let mut locked = HashSet::new();
     for (role, rule) in rules {

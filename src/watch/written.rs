@@ -1,7 +1,7 @@
 //! Updates the checks and alerts of rows that were just written.
 //!
-//! Invariant: for an inserted row, awty uses the values that were inserted. awty reads any other row again by its key,
-//! so that the order in which triggers fire does not matter.
+//! Invariant: for an inserted row, awty uses the inserted values. awty reads any other row again by its key, so that
+//! the order of triggers does not matter.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
@@ -26,7 +26,7 @@ const PIECE: i64 = 10_000;
 pub enum Refusal {
     /// The maximum length of a key, in bytes.
     KeyTooLong(usize),
-    /// This transaction's snapshot cannot see another transaction's change of the check or alert.
+    /// Another transaction has changed the check or alert, and this transaction's snapshot cannot see the change.
     Changed,
 }
 
@@ -75,7 +75,7 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
     Ok(())
 }
 
-/// Stores the stops of stopped rows that were inserted. The rows in `known` already had a check.
+/// Stores the stops of rows that were inserted stopped. The rows in `known` already had a check.
 fn stop(watched: &Watched, rows: &[WatchedRow], known: &HashSet<Text>, by: ScheduledBy) {
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
     let mut clocks = Clocks::read(watched, &keys);
@@ -94,12 +94,10 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let keys = written_keys(firing).map_or_else(Vec::new, |(_, new)| new.into_iter().collect());
     let [key] = keys.as_slice() else { return Ok(()) };
     let check = rule_check::lock_row(rule, key);
-    // For a silenced row, nothing is stored.
     if check.as_ref().is_some_and(|check| hold::is_silenced(check.id)) {
         return Ok(());
     }
     let row = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).find(|row| row.key == *key);
-    // An alert is locked before the row's stops.
     let open = match &row {
         Some(row) if !row.is_stopped => alert::lock_open(&rule.name, &keys).pop().map(|(open, _)| open.alert),
         _ => None,
@@ -119,7 +117,7 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     if alert.level > 0
         && matches!(watch::judge(found, alert, &watched.levels, &watched.job.options.limits, by.at), Verdict::Ahead(_))
     {
-        // The calendar was replaced during the stop, and the row is no longer late.
+        // A new calendar came during the stop, and the row is no longer late.
         return follow(watched, &keys, Seeing::Known(stops::transaction_start()));
     }
     if let (RowState::Waiting { start, .. }, Some(_)) = (found, open) {
@@ -165,7 +163,7 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
 fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    // The lock causes the rollback of a run that has read these checks.
+    // The lock rolls back a concurrent run that has read these checks.
     let checks = rule_check::lock(rule, keys);
     hold::unsilence(&checks);
     let seen = watched.source.by_keys(keys);
@@ -183,14 +181,13 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
             seeing => seeing,
         };
         clocks.see(watched, key, row, by.at, seeing);
-        // While a row is stopped, its check stays at the time that follows from the row's past stops.
+        // While a row is stopped, its check keeps the time that follows from the row's past stops.
         let stops = clocks.stops(key).ended();
         let found = row.map_or(RowState::Gone, |row| row.state.found(by.at, &stops));
         let limits = &watched.job.options.limits;
         let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
             Verdict::Settled => true,
-            // An open alert of level 0 is not cleared here, because a client holds it, or because it was only a
-            // reminder.
+            // An open alert of level 0 stays, because a client holds it, or because it is only a reminder.
             Verdict::Ahead(_) | Verdict::Remind(_) => !open.contains_key(key) || alert.level > 0,
             Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => false,
         };
@@ -223,8 +220,7 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     }
     over.append(&mut met);
     cleared::clear(watched, &clear, by);
-    // If an alert is open that this snapshot cannot see, the code above has not updated the alert's `since`. The call
-    // is then refused.
+    // If this snapshot cannot see an open alert, the code above has not updated the alert. The call is then refused.
     clear.extend(keys.iter().filter(|key| !open.contains_key(*key)).cloned());
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refusal::Changed);
@@ -232,8 +228,8 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     Ok(())
 }
 
-/// The same key may have several spellings, such as `1.0` and `1.00`. If an UPDATE has changed the spelling, the row's
-/// open alert gets the new one.
+/// An UPDATE may change the spelling of a key, for example from `1.0` to `1.00`. The row's open alert then gets the
+/// new spelling.
 fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, WatchedRow> {
     let mut rows = HashMap::new();
     for (place, row) in seen {

@@ -1,9 +1,10 @@
-//! Prepares and executes queries that call functions by their OIDs. By its name, a call would become ambiguous as soon
-//! as any role that may create functions in the schema creates another function of this name, whose further arguments
-//! have defaults.
+//! Prepares and executes queries that call functions by their OIDs.
 //!
-//! In the text of such a query, a column reference with a mark stands for the call (see [`call`]). A hook of the parser
-//! replaces it, as PL/pgSQL's hook replaces variables.
+//! A call by name is unsafe: any role that may create functions in the schema can make the call ambiguous, with a
+//! function of the same name and further default arguments.
+//!
+//! In the query's text, a marked column reference replaces each call (see [`call`]). A parser hook turns it into the
+//! call, as PL/pgSQL's hook does for variables.
 
 use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};
@@ -11,14 +12,14 @@ use std::ffi::{CStr, c_int, c_void};
 
 const MARK: &CStr = c"awty function";
 
-/// A plan with the types of its parameters, which end with `InvalidOid`. PostgreSQL reads the types each time it parses
-/// the query again.
+/// A plan with the types of its parameters; `InvalidOid` ends the list. PostgreSQL reads the types each time it
+/// parses the query again.
 pub struct Plan {
     pub plan: pg_sys::SPIPlanPtr,
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns text that stands for a call with columns of a row. Row and columns are quoted.
+/// Returns SQL text in place of a call of the function with columns of a row. Row and columns are already quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))
@@ -32,7 +33,7 @@ impl Plan {
         let (source, types) = (text::server(sql), [types, &[pg_sys::InvalidOid]].concat());
         let argument = types.as_ptr().cast_mut().cast::<c_void>();
         let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int;
-        // SAFETY: SPI is connected by the contract of this function. The vector keeps its elements at their address.
+        // SAFETY: SPI is connected by the contract of this function. A vector keeps its elements at their address.
         let plan = unsafe { pg_sys::SPI_prepare_params(source.as_ptr(), Some(set_up), argument, options) };
         assert!(!plan.is_null(), "a statement of awty cannot be prepared");
         Self { plan, types }
@@ -50,7 +51,7 @@ impl Plan {
 
     pub fn parameters(&self, args: &[Option<pg_sys::Datum>]) -> pg_sys::ParamListInfo {
         assert_eq!(args.len() + 1, self.types.len(), "wrong number of parameters");
-        // As in SPI_execute_plan(). Citus cannot copy an empty list.
+        // No parameters become a null pointer, as in `SPI_execute_plan()`, because Citus cannot copy an empty list.
         if args.is_empty() {
             return std::ptr::null_mut();
         }
@@ -73,7 +74,7 @@ impl Plan {
 
 /// # Safety
 ///
-/// PostgreSQL's parser calls this function, with the types of [`Plan`] as its argument.
+/// Only PostgreSQL's parser may call this function, with the types of [`Plan`] as the argument.
 #[pg_guard]
 unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c_void) {
     // SAFETY: guaranteed by the caller.
@@ -85,17 +86,17 @@ unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c
     }
 }
 
-/// Returns the call for which a column reference stands, or null for another column reference.
+/// Returns the call that a marked column reference replaces, or null for any other column reference.
 ///
 /// # Safety
 ///
-/// PostgreSQL's parser calls this function.
+/// Only PostgreSQL's parser may call this function.
 #[pg_guard]
 unsafe extern "C-unwind" fn function_for(
     state: *mut pg_sys::ParseState,
     reference: *mut pg_sys::ColumnRef,
 ) -> *mut pg_sys::Node {
-    // SAFETY: the fields of a column reference are nodes of strings, or a star at the end. The new nodes live in the
+    // SAFETY: the fields of a column reference are string nodes, or a star at the end. The new nodes live in the
     // parser's memory.
     unsafe {
         let fields = PgList::<pg_sys::Node>::from_pg((*reference).fields);

@@ -1,6 +1,6 @@
-//! Executes SQL statements with the names of a user's table and columns. Plans are cached by text and role.
+//! Executes SQL statements that name a user's table and columns. Plans are cached by text and role.
 //!
-//! Invariant: every name in the text is quoted and qualified, and no value is part of the text.
+//! Invariant: every name in the text is quoted and qualified, and the text has no values.
 
 use super::by_oid::Plan;
 use crate::pg::owner::set_local;
@@ -21,7 +21,7 @@ thread_local! {
 
 pub fn command(sql: &str) {
     let source = text::server(sql);
-    // SAFETY: a valid C string; after an ERROR, the abort cleans SPI up.
+    // SAFETY: a valid C string. After an ERROR, the abort cleans SPI up.
     unsafe {
         pg_sys::SPI_connect();
         let code = pg_sys::SPI_execute(source.as_ptr(), false, 0);
@@ -30,9 +30,9 @@ pub fn command(sql: &str) {
     }
 }
 
-/// The plan of a user's function depends on the current settings, so it is not cached.
+/// Calls a user's function. The plan depends on the current settings, so it is not cached.
 pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
-    // SAFETY: as above. SPI_finish frees the plan.
+    // SAFETY: SPI is connected first. SPI_finish frees the plan.
     unsafe {
         pg_sys::SPI_connect();
         let plan = Plan::new(sql, types);
@@ -43,8 +43,8 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// The result of `read` must not borrow from the rows. If `firing` is given, the query can read the trigger's
-/// transition tables.
+/// The result of `read` must not borrow from the rows. With `firing`, the query can read the trigger's transition
+/// tables.
 pub fn evaluate<R>(
     sql: &str,
     types: &[pg_sys::Oid],
@@ -52,7 +52,7 @@ pub fn evaluate<R>(
     firing: Option<Firing>,
     read: impl FnOnce(&Rows) -> R,
 ) -> R {
-    // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans SPI up.
+    // SAFETY: SPI stays connected for the whole block. After an ERROR, the abort cleans SPI up.
     unsafe {
         connect(firing);
         let plan = prepared(sql, types);
@@ -70,7 +70,7 @@ pub fn query<R>(sql: &str, types: &[pg_sys::Oid], args: &[Arg], read: impl FnOnc
 }
 
 pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
-    // SAFETY: as above; the cursor is closed before SPI is.
+    // SAFETY: SPI stays connected for the whole block. The cursor is closed first.
     unsafe {
         connect(Some(firing));
         let plan = prepared(sql, &[]);
@@ -96,7 +96,7 @@ pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnM
 /// # Safety
 /// The caller must call `SPI_finish` afterwards.
 unsafe fn connect(firing: Option<Firing>) {
-    // SAFETY: by the contract of this function; the trigger's data live as long as the call.
+    // SAFETY: the caller calls `SPI_finish`. The trigger's data live as long as the trigger's call.
     unsafe {
         pg_sys::SPI_connect();
         if let Some(firing) = firing {
@@ -116,8 +116,8 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     {
         return Rc::clone(plan);
     }
-    // With these settings the plan finds rows by key, even if the table is still small. The settings hold until the
-    // caller restores its own.
+    // With these settings the plan finds rows by key, even while the table is small. The caller restores the
+    // settings.
     for (name, value) in
         [(c"enable_seqscan", c"off"), (c"enable_hashjoin", c"off"), (c"enable_mergejoin", c"off"), (c"jit", c"off")]
     {
@@ -126,7 +126,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     if let Some(plan) = known {
         return plan;
     }
-    // SAFETY: SPI is connected by the contract of this function. A kept plan lives until it is freed, and no query uses
+    // SAFETY: SPI is connected by the contract of this function. A kept plan lives until it is freed. No query uses
     // the plans that are freed here.
     unsafe {
         let plan = Rc::new(Plan::new(sql, types));

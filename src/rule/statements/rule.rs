@@ -37,7 +37,7 @@ impl Definition {
         self.since.as_ref().map(|since| ("since", since)).or(self.due.as_ref().map(|due| ("due", due)))
     }
 
-    /// If the calendar's row was deleted by hand, all time is open.
+    /// If the calendar's row was deleted by hand, all time counts as open.
     pub fn levels(&self) -> Result<Levels<Local>, LevelError> {
         let calendar = self.calendar.as_ref().and_then(calendar::find).map(|known| Rc::clone(&known.calendar));
         Levels::new(self.within, self.escalate.clone(), calendar)?.telling(self.remind.clone(), self.every)
@@ -54,21 +54,21 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// After a calendar was replaced, the rule's rows are visited twice. The second visit begins when all transactions
-    /// before this one have ended, because they may still use the old calendar. The value is 0 until the first visit
-    /// begins.
+    /// When a calendar is replaced, two walks visit the rule's rows, because older transactions may still use the old
+    /// calendar. The second walk waits until all transactions below this number have ended. The number is 0 until the
+    /// first walk begins.
     pub walk_after: Option<Text>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Walk {
-    /// The rule is new, so pending checks keep their slots.
+    /// The rule is new. Pending checks keep their times.
     New,
-    /// The rule was changed, so pending checks move to new slots.
+    /// The rule was changed. Pending checks move to new times.
     Changed,
-    /// The calendar was replaced, so pending checks move to new slots, and no row is added.
+    /// The calendar was replaced. Pending checks move to new times, and no row is added.
     Moved,
-    /// The calendar was replaced, and the transactions that may have used the old one have ended.
+    /// The calendar was replaced, and all transactions that may have used the old one have ended.
     Again,
     Done,
 }
@@ -132,16 +132,15 @@ statement! {
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
 statement! {
-    /// After a calendar was replaced, requests a walk through the rule's rows, which moves pending checks. If a walk
-    /// that adds rows is under way, it begins again with the first row, and also moves pending checks.
+    /// Requests a walk that moves pending checks, because a calendar was replaced. A walk in progress starts again at
+    /// the first row.
     pub fn walk_moved(names: &[Text]) = query,
     c"UPDATE awty.rule SET walk = CASE WHEN walk IN ('new', 'changed') THEN 'changed' ELSE 'moved' END, walked_to = NULL, walk_after = '0'
       WHERE rule = ANY ($1)"
 }
 
 statement! {
-    /// Stores in `walk_after` the number that the next transaction will get. All transactions that are open now have
-    /// lower numbers.
+    /// Stores the next transaction's number in `walk_after`. All open transactions have lower numbers.
     pub fn note_open(name: &Text) = query,
     c"UPDATE awty.rule SET walk_after = pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) WHERE rule = $1"
 }
@@ -152,8 +151,8 @@ statement! {
 }
 
 statement! {
-    /// Returns whether all transactions before `before` have ended. If the number comes from a dump of another server,
-    /// it may be higher than all numbers of this server. Such a number counts as ended.
+    /// Returns whether all transactions before `before` have ended. A number from another server's dump may be too
+    /// high for this server, and counts as ended.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
           OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)
@@ -199,7 +198,7 @@ statement! {
       ORDER BY r.rule"
 }
 
-/// Lengths of open time are days or hours. Without a calendar, a day is 24 hours.
+/// A length of open time is in days or hours. Without a calendar, a day is 24 hours.
 pub fn length(interval: &Interval, argument: &'static str, is_open_time: bool) -> Result<Length, Error> {
     if is_open_time {
         let (months, days, micros) = (interval.months(), interval.days(), interval.micros());
@@ -262,8 +261,7 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// Reads the rule with the latest snapshot. A transaction with an older snapshot then also knows a new rule, and
-/// watches the rows that the transaction writes.
+/// Reads the rule with the latest snapshot, so that an older transaction also watches the rows that it writes.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }

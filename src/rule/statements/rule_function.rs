@@ -1,4 +1,4 @@
-//! SQL statements on `awty_internal.rule_function`, which lists the functions that evaluate the expressions of rules.
+//! SQL statements on `awty_internal.rule_function`, the list of functions that evaluate the expressions of rules.
 
 use crate::pg::array::{self, TEXT};
 use crate::pg::text::Text;
@@ -12,12 +12,12 @@ pub struct StoredFunction {
     pub argument: Text,
     pub function: pg_sys::Oid,
     pub numbers: Vec<i16>,
-    /// Restoring a dump changes OIDs and column numbers, but no names.
+    /// A restore from a dump keeps names, but changes OIDs and column numbers.
     pub columns: Vec<Text>,
 }
 
 statement! {
-    /// Uses a new snapshot, so that a transaction with an older snapshot also watches the rows that it writes.
+    /// Uses the latest snapshot, so that a transaction with an older snapshot also watches the rows that it writes.
     pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
       WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"

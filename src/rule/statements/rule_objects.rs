@@ -1,7 +1,8 @@
 //! Creates and drops the objects of a rule: functions that evaluate a row, and triggers on the table.
 //!
-//! Invariant: the functions belong to the table's owner. Their arguments are columns and not rows, so that the table
-//! can be altered. The triggers are created with awty's rights, because only awty may use its trigger function.
+//! Invariant: the functions belong to the table's owner. Their arguments are columns instead of a row, so that the
+//! table can be altered. awty creates the triggers with its own rights, because only awty may use its trigger
+//! function.
 
 use super::by_oid;
 use super::dynamic_sql::{call, command, query};
@@ -21,7 +22,7 @@ use crate::store::typed::{is_true, statement};
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-/// STOPPED is an UPDATE that only stops or continues a row's clock. Only a rule with `stopped` has a trigger for it.
+/// STOPPED is an UPDATE that only stops or continues a row's clock. Only a rule with `stopped` has this trigger.
 const EVENTS: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "STOPPED"];
 
 pub fn events(has_stopped: bool) -> &'static [&'static str] {
@@ -45,7 +46,7 @@ pub fn result_type(argument: &str) -> pg_sys::Oid {
     if ["until", "stopped"].contains(&argument) { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
-/// A dump includes the comment, so awty recognises functions of an ended rule.
+/// A dump includes this comment, so awty recognises the functions of an ended rule.
 fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{rule}\"")
 }
@@ -104,8 +105,8 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// An argument of a function has the default collation of its type. For a column with another collation, the function's
-/// body names the collation.
+/// A function's arguments have the default collations of their types. So the body names the collation of a column
+/// that has another one.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -127,7 +128,7 @@ statement! {
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 }
 
-/// The dependency must be created again after a restore, because a dump does not include it.
+/// A dump does not include this dependency, so it is created again after a restore.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     if has_dependency(function.oid, table.oid) {
         return;
@@ -135,7 +136,7 @@ pub fn go_with_table(function: &RowFunction, table: &Described) {
     let address = |class, object| pg_sys::ObjectAddress { classId: class, objectId: object, objectSubId: 0 };
     let function = address(pg_sys::ProcedureRelationId, function.oid);
     let relation = address(pg_sys::RelationRelationId, table.oid);
-    // SAFETY: two objects that exist, in a transaction.
+    // SAFETY: both objects exist, and a transaction is open.
     unsafe { pg_sys::recordDependencyOn(&function, &relation, pg_sys::DependencyType::DEPENDENCY_AUTO) };
 }
 
@@ -148,16 +149,16 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // The condition must not call `due`. The role that writes a row evaluates the condition, and this role may have
-        // no rights to the calendars that `due` uses. So the condition compares the columns that `due` reads.
+        // The condition compares the columns that `due` reads instead of calling `due`. The reason is that the
+        // writing role evaluates the condition, and may have no rights to the calendars that `due` uses.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
         };
         changes.push(format!("{} IS NOT TRUE AND {differs}", until.over("NEW")));
     }
-    // An INSERT into a partition fires no statement trigger of the partitioned table, so such a table gets a row
-    // trigger.
+    // An INSERT into a partition does not fire the partitioned table's statement triggers. So a partitioned table
+    // gets a row trigger.
     let inserted = match table.kind {
         Kind::Plain => format!("REFERENCING NEW TABLE AS {NEW_ROWS} FOR EACH STATEMENT"),
         _ => "FOR EACH ROW".into(),
@@ -174,7 +175,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // A row that meets the rule has neither a check nor an alert, but it may have stops.
+    // A rule with `stopped` must see every DELETE: a row that meets the rule has no check or alert, but may have
+    // stops.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),
@@ -189,7 +191,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     }
 }
 
-/// The SQL calls a function, because PostgreSQL would parse an operator between two rows as one between their columns.
+/// Calls a function, because PostgreSQL would parse an operator between two rows as a comparison of their columns.
 fn record_ne(one: &str, other: &str) -> String {
     format!("pg_catalog.record_image_ne(ROW({one}), ROW({other}))")
 }
@@ -237,8 +239,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// Triggers are looked for by name first, because a table may have thousands. The table's owner may have renamed one,
-/// so all triggers are searched next.
+/// Finds the rule's triggers by name first, because a table may have thousands of triggers. Then searches all
+/// triggers, because the owner may have renamed one.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
     let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
@@ -246,13 +248,13 @@ pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> V
     if named.len() == events.len() { named } else { triggers(rule, table) }
 }
 
-/// The rule's row is deleted first, because `awty_internal.refuse_drop()` prevents drops of a rule's objects.
+/// The caller deletes the rule's row first, because `awty_internal.refuse_drop()` protects the objects of a rule.
 pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
-        // The lock is taken before the rule's rows are deleted, because a run that reads the table may wait for those
-        // rows.
+        // The table is locked before the rule's rows are deleted, because a run that reads the table may wait for
+        // these rows.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);
@@ -277,15 +279,14 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 
-/// Calls a rule's function with alerts, as the session's role. Raises an error if a row-level security policy would
-/// hide rows.
+/// Calls a rule's function as the session's role. Fails if a row-level security policy would hide rows.
 pub fn call_with(function: pg_sys::Oid, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let told = by_oid::call(function, "r", std::iter::once("alert".into()));
     let sql = format!("SELECT {told} FROM (SELECT a AS alert FROM pg_catalog.unnest($1) AS a) AS r");
-    // SAFETY: the level is closed below, or by the abort.
+    // SAFETY: the end of this function, or the abort, closes the level.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     set_local(c"row_security", c"off");
     call(&sql, &[array_type], &[Some(alerts)]);
-    // SAFETY: the level that was opened above.
+    // SAFETY: this function opened the level above.
     unsafe { pg_sys::AtEOXact_GUC(true, nest) };
 }

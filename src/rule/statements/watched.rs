@@ -1,7 +1,7 @@
 //! SQL statements that read rows of a watched table.
 //!
-//! Invariant: rows are read and evaluated with the rights of the table's owner, because the functions are the owner's
-//! code. Names come quoted and qualified from PostgreSQL's catalogs.
+//! Invariant: rows are read with the rights of the table's owner, because the evaluating functions are the owner's
+//! code. PostgreSQL's catalogs supply all names quoted and qualified.
 
 use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};
@@ -23,7 +23,7 @@ pub struct Source {
     pub until: RowFunction,
     pub start: Option<RowFunction>,
     pub stopped: Option<RowFunction>,
-    /// Whether the functions' results depend on settings of the session.
+    /// Whether settings of the session can change the functions' results.
     pub by_settings: bool,
     new_rows: String,
 }
@@ -60,7 +60,7 @@ impl RowFunction {
         format!("{}({})", self.name, self.columns_of(row))
     }
 
-    /// Returns a call by the function's OID, for queries of [`dynamic_sql`].
+    /// A call by OID, for queries of [`dynamic_sql`].
     fn by_oid(&self, row: &str) -> String {
         by_oid::call(self.oid, row, self.columns.iter().map(Column::quoted))
     }
@@ -87,7 +87,7 @@ pub enum State {
     Met,
     NotStarted,
     Waiting(Time),
-    /// The rule has no `since`, so `within` counts from the row's appearance.
+    /// The rule has no `since`, so `within` counts from when the row appeared.
     WaitingSinceAppearance,
 }
 
@@ -119,7 +119,7 @@ impl Source {
         format!("{}, {}, {start}{stopped}", key.join(", "), self.until.by_oid(row))
     }
 
-    /// ONLY excludes child tables, which may inherit from a plain table.
+    /// ONLY excludes tables that inherit from a plain table.
     fn from(&self) -> String {
         let only = if self.table.kind == Kind::Partitioned { "" } else { "ONLY " };
         format!("{only}{}", self.table.qualified())
@@ -175,7 +175,6 @@ impl Source {
         })
     }
 
-    /// Calls `read` for each piece of up to `piece` rows.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<WatchedRow>)) {
         let all = |rows: &Rows| rows.all(|row| self.seen(rows, row));
         as_role_of(self.table.owner, self.by_settings, || {

@@ -1,9 +1,9 @@
-//! SQL statements that read and write `awty.alert`, which has the open and cleared alerts of watched rows.
+//! SQL statements that read and write `awty.alert`, the table of open and cleared alerts.
 //!
-//! Lock order: the check of a watched row, then the row's alert. A run and a client never wait for each other: a run
-//! locks alerts only after all user functions have returned, and skips alerts that a client has locked.
+//! Lock order: the row's check, then the row's alert. A run and a client never wait for each other, because a run
+//! locks alerts only after all user functions have returned, and skips locked alerts.
 //!
-//! LATERAL with LIMIT makes PostgreSQL find each key by the index, even if the table had few alerts at planning time.
+//! LATERAL with LIMIT makes PostgreSQL find each key by the index, even if the table was small at planning time.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -33,13 +33,11 @@ pub struct Found {
     pub key: Text,
     pub level: i32,
     pub since: Option<Time>,
-    /// The transaction that has written the alert last.
     pub version: Text,
 }
 
 row!(Found { key, level, since, version });
 
-/// The times that an open alert gets from its row.
 pub struct Start {
     pub key: Text,
     pub version: Text,
@@ -80,8 +78,8 @@ statement!(
 );
 
 statement! {
-    /// Returns the keys of the alerts that are locked now. Alerts that another transaction has locked, or has written
-    /// since their versions were read, are left out.
+    /// Locks alerts, and returns their keys. Skips an alert if another transaction has locked it, or has written it
+    /// since its version was read.
     pub fn lock_unchanged(rule: &Text, keys: &[Text], versions: &[Text]) -> Vec<Text> = query,
     c"SELECT a.entity_key FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS k (key, version)
       CROSS JOIN LATERAL (
@@ -92,8 +90,8 @@ statement! {
 }
 
 statement! {
-    /// Writes these open alerts without a change, so that [`lock_unchanged`] leaves them out. Returns their keys, except
-    /// those of alerts that another transaction has locked.
+    /// Writes these open alerts without a change, so that [`lock_unchanged`] skips them. Returns their keys, except
+    /// for alerts that another transaction has locked.
     pub fn touch(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"UPDATE awty.alert AS a SET level = a.level
       WHERE a.id = ANY (ARRAY(
@@ -120,7 +118,7 @@ statement!(
 );
 
 statement! {
-    /// Waits if another client has locked the alert.
+    /// Waits if another transaction has locked the alert.
     pub fn hold(rule: &Text, key: &Text, by: pg_sys::Oid, until: Option<Time>, note: Option<&Text>) -> Option<Held> = query,
     c"UPDATE awty.alert SET held_by = $3, held_until = $4, note = $5
       WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL RETURNING level, since"
@@ -134,7 +132,6 @@ statement! {
 }
 
 statement! {
-    /// Skips alerts that another transaction has locked.
     pub fn end_holds(ids: &[i64], now: Time) = query,
     c"UPDATE awty.alert AS a SET held_by = NULL, held_until = NULL, note = NULL,
           told_at = CASE WHEN a.level = 0 OR a.told_at < a.raised_at THEN a.told_at END
@@ -175,7 +172,6 @@ statement! {
     c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL)"
 }
 
-/// Converts a time for a column of a table. [`Time::MIN_UTC`] stands for `-infinity`.
 pub fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()
@@ -193,7 +189,7 @@ impl Row for Open {
             (true, None) => Some(Hold::Released),
         };
         let level = rows.get::<i32>(row, 3)?.unsigned_abs();
-        // An alert of level 0 need not be sent, so it counts as already sent.
+        // An alert of level 0 is not reported, so it counts as already reported.
         let is_told = level == 0 || rows.get(row, 4).unwrap_or(false);
         let (told_at, reminded_at) = (rows.get(row, 7).map(from_timestamptz), rows.get(row, 8).map(from_timestamptz));
         let alert = Alert { level, is_told, told_at, reminded_at, hold };
@@ -201,13 +197,12 @@ impl Row for Open {
     }
 }
 
-/// The flag of each alert says whether this call has locked it.
+/// The flag says whether this call has locked the alert.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 9)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Leaves out the same alerts as [`lock_unchanged`].
 pub fn set_starts(rule: &Text, starts: &[Start]) {
     if !starts.is_empty() {
         let keys: Vec<Text> = starts.iter().map(|start| start.key.clone()).collect();
@@ -229,7 +224,7 @@ pub struct NewHold<'a> {
     pub note: Option<&'a Text>,
 }
 
-/// Inserts an alert of level 0 that is held. The caller has locked the row's check.
+/// The caller has locked the row's check.
 pub fn put_held(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time, hold: &NewHold) {
     let args = [
         Some(rule.name.datum()),

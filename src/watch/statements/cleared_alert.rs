@@ -1,5 +1,3 @@
-//! SQL statements that clear alerts, and that read or delete cleared alerts.
-
 use crate::pg::text::Text;
 use crate::store::statement::Kept;
 use crate::store::typed::statement;
@@ -16,11 +14,11 @@ statement! {
           ) AS f))"
 }
 
-// `told_at` is NULL if a hold was released after the alert was told at level 1 or above. A reminder is told before
-// `raised_at`.
+// `told_at` is NULL if a reported alert was released from a hold. It is before `raised_at` if only a reminder was
+// sent.
 statement! {
-    /// Clears the open alerts of these rows. For each alert that was told at level 1 or above, writes a check of this
-    /// entity name with the alert's number as its key. Returns the number of these checks.
+    /// Clears the open alerts of these rows, and schedules a check for each alert that was reported at level 1 or
+    /// above. The check's key is the alert's number. Returns the number of checks.
     pub fn clear_and_schedule(rule: &Text, keys: &[Text], now: Time, entity_name: &Text, role: pg_sys::Oid) -> u64 = query,
     c"WITH cleared AS (
           UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL
@@ -39,15 +37,13 @@ statement! {
     c"UPDATE awty.alert SET cleared_at = $2, held_by = NULL, held_until = NULL, note = NULL WHERE rule = $1 AND cleared_at IS NULL"
 }
 
-// A role may schedule a check with the number of any alert, also of another role's.
+// Compares the rule, because a role may schedule a check with the number of another role's alert.
 statement! {
-    /// Returns the rule's cleared alerts with these numbers, as rows of `awty.alert`.
     pub fn rows(rule: &Text, ids: &[i64]) -> Vec<pg_sys::Datum> = query(|rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0))),
     c"SELECT a FROM awty.alert AS a WHERE a.id = ANY ($2) AND a.rule = $1 AND a.cleared_at IS NOT NULL"
 }
 
 statement! {
-    /// Deletes cleared alerts, except those whose `call_cleared` is pending.
     pub fn delete_cleared(then: Time, limit: i64, pending: &Text) -> u64 = query,
     c"DELETE FROM awty.alert AS d WHERE d.id = ANY (ARRAY(
           SELECT a.id FROM awty.alert AS a

@@ -1,4 +1,4 @@
-//! SQL statements by which a run raises alerts. The lock order is that of `alert`.
+//! SQL statements with which a run raises alerts. The lock order is that of `alert`.
 
 use super::alert::moment;
 use crate::pg::subtransaction::unless_duplicate;
@@ -16,7 +16,7 @@ pub struct Raised<'a> {
     /// The level is 0 for a new alert.
     pub from: u32,
     pub level: u32,
-    /// The time from which the row counts as waiting, or `None` if the row has a due time instead.
+    /// Start of the row's waiting time, or `None` if the row has a due time instead.
     pub since: Option<Time>,
     pub due_at: Time,
 }
@@ -63,7 +63,8 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
-// The order of an alert's times says whether its level was told. Therefore it is kept when the clock is set back.
+// An alert's times show in their order whether its level was reported. `GREATEST` keeps the order even if the system
+// clock is set back.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
@@ -80,8 +81,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Inserts the new alerts. Returns them and the alerts that were already open. An open alert is returned as
-/// [`escalate`] will write it later. If `tells` is false, the result may be empty.
+/// Returns the new alerts, and the open alerts as [`escalate`] will write them later. If `tells` is false, the result
+/// may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -91,7 +92,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     let mut written = Vec::new();
     if !first.is_empty() {
         let args = new_alerts(rule, &first, now, 1);
-        // The run found no open alerts for these keys, so a plain INSERT usually succeeds.
+        // The plain INSERT usually succeeds, because the run has found no open alerts of these keys.
         let add = || {
             add_all().execute(&args);
         };
@@ -105,20 +106,20 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// Raises open alerts to a higher level, and counts one more report of each. Returns `false` if another transaction has
-/// locked or cleared one of them.
+/// Raises open alerts and counts a report of each. Returns `false` if another transaction has locked or cleared one
+/// of them.
 pub fn escalate(raised: &[Raised], now: Time) -> bool {
     let higher: Vec<&Raised> = raised.iter().filter(|raised| raised.id.is_some()).collect();
     let count = higher.len() as u64;
     count == 0 || set_levels(higher.into_iter(), now, 1) == count
 }
 
-/// Raises the levels of open alerts that are held. Held alerts are not reported. Returns `false` as [`escalate`] does.
+/// Raises held alerts, which are not reported. Returns `false` as [`escalate`] does.
 pub fn escalate_untold(raised: &[Raised], now: Time) -> bool {
     raised.is_empty() || set_levels(raised.iter(), now, 0) == raised.len() as u64
 }
 
-/// Raises one alert that is not reported. Returns `false` as [`escalate`] does.
+/// Raises one alert without a report. Returns `false` as [`escalate`] does.
 pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) -> bool {
     let count = match raised.id {
         None => insert_all().execute(&new_alerts(rule, &[raised], now, 0)),

@@ -1,4 +1,4 @@
-//! SQL statements that find or write the checks of rules by the keys of the watched rows.
+//! SQL statements that find or write the checks of rules by the keys of watched rows.
 
 use crate::pg::text::Text;
 use crate::rule::statements::rule::Rule;
@@ -37,9 +37,9 @@ statement! {
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 }
 
-// Selects only keys with a pending check, so each INSERT becomes an update. The checks of silenced rows stay. Unlike an
-// UPDATE, ON CONFLICT always finds the row by the index. With NOT p.held, the planner might read a whole index of checks
-// that are not held.
+// Moves only pending checks, so each INSERT becomes an update. The checks of silenced rows stay. Unlike an UPDATE, ON
+// CONFLICT always finds the row by the index. `NOT p.held` would let the planner read a whole index of checks that
+// are not held.
 statement! {
     fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
@@ -143,7 +143,6 @@ pub struct ScheduledBy {
     pub at: Time,
 }
 
-/// Inserts checks of rows. If a check is already pending, it becomes due at the given slot.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     put_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
@@ -157,18 +156,16 @@ pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     insert_one(&rule.name, &rule.entity_name, key, slot, by.role, by.at)
 }
 
-/// Skips keys that already have a pending check.
 pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
-/// Schedules a walk or a sweep of the rule for now. If one is already pending, its row is written, so that a run of it
-/// that is in progress is rolled back.
+/// Schedules a walk or a sweep for now. A pending one is written again, so that a concurrent run of it is rolled
+/// back.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
 }
 
-/// A walk or a sweep that is already pending stays.
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     keep_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
 }
@@ -186,7 +183,6 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     if keys.is_empty() { Vec::new() } else { lock_all(&rule.name, &rule.entity_name, keys) }
 }
 
-/// Locks the check of one row.
 pub fn lock_row(rule: &Rule, key: &Text) -> Option<Locked> {
     lock_one(&rule.name, &rule.entity_name, key)
 }

@@ -1,7 +1,7 @@
 //! SQL statements on `awty_internal.stop`, which has the stops of watched rows.
 //!
-//! Lock order: the check of a watched row, the row's alert, then the row's stops. A run locks stops only after all user
-//! functions have returned, and skips those that another session has locked.
+//! Lock order: the row's check, the row's alert, then the row's stops. A run locks stops only after all user
+//! functions have returned, and skips locked stops.
 
 use super::alert::moment;
 use crate::pg::array::{self, TIME};
@@ -41,7 +41,6 @@ statement! {
 }
 
 statement! {
-    /// Skips stops that another session has locked.
     pub fn lock_free(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"SELECT s.key FROM awty_internal.stop AS s WHERE s.rule = $1 AND s.key = ANY ($2) FOR UPDATE SKIP LOCKED"
 }
