@@ -51,7 +51,7 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
         values.into_iter().map(|value| value.unwrap_or(pg_sys::Datum::from(0))).collect();
     let (mut count, mut first) = (values.len() as i32, 1);
     let Element { kind, length, by_value, align } = element;
-    // SAFETY: both lists have `count` elements, in one dimension that begins at 1.
+    // SAFETY: both lists have `count` elements, in one dimension that starts at 1.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_md_array(
             values.as_mut_ptr(),

@@ -1,5 +1,5 @@
-//! A SECURITY DEFINER function cannot see its caller, because `current_user` is then the function's owner. So roles
-//! call [`awty_with_caller`], which passes the caller's OID to the function of the same name with the suffix `_as`.
+//! Passes the caller's OID to SECURITY DEFINER functions, which see only their owner in `current_user`. Roles call
+//! [`awty_with_caller`], which calls the function of the same name with the suffix `_as`.
 //!
 //! Invariant: only the owner has EXECUTE on the `_as` function, which checks all rights.
 
@@ -15,8 +15,8 @@ pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_recor
 
 /// # Safety
 ///
-/// Only PostgreSQL may call this function. An ERROR of the called function jumps over this frame, so the frame must not
-/// hold values with a destructor.
+/// Only PostgreSQL may call this function. An ERROR in the called function jumps over this frame, so the frame must
+/// not hold values with a destructor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: PostgreSQL's frame has `nargs` arguments, and the new frame has room for one more.

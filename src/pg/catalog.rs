@@ -1,4 +1,4 @@
-//! Reads PostgreSQL's catalog caches, which PostgreSQL itself keeps current.
+//! Reads PostgreSQL's catalog caches, which PostgreSQL keeps current.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -20,7 +20,7 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
 
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
-    // SAFETY: in a transaction; the tuple is released.
+    // SAFETY: a transaction is open. The tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(relation));
         if tuple.is_null() {
@@ -38,22 +38,22 @@ pub fn database() -> pg_sys::Oid {
 }
 
 pub fn database_name() -> String {
-    // SAFETY: in a transaction; the string is copied.
+    // SAFETY: a transaction is open. The string is copied.
     unsafe { to_string(pg_sys::get_database_name(database())) }.unwrap_or_default()
 }
 
 pub fn current_role() -> pg_sys::Oid {
-    // SAFETY: the call only reads a variable.
+    // SAFETY: reads a variable.
     unsafe { pg_sys::GetUserId() }
 }
 
 pub fn is_alone(role: pg_sys::Oid) -> bool {
-    // SAFETY: the call only reads a variable.
+    // SAFETY: reads variables.
     unsafe { pg_sys::GetUserId() == role && pg_sys::GetOuterUserId() == role && pg_sys::GetSessionUserId() == role }
 }
 
 pub fn role_name(role: pg_sys::Oid) -> Option<String> {
-    // SAFETY: in a transaction; the string is copied.
+    // SAFETY: a transaction is open. The string is copied.
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
@@ -89,7 +89,7 @@ pub fn is_monitor(role: pg_sys::Oid) -> bool {
 }
 
 pub fn database_owner() -> Option<pg_sys::Oid> {
-    // SAFETY: in a transaction; the tuple is released.
+    // SAFETY: a transaction is open. The tuple is released.
     unsafe {
         let here = pg_sys::Datum::from(database());
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, here);
@@ -112,13 +112,13 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
     }
 }
 
-/// A member of any of these predefined roles can get superuser rights.
+/// Predefined roles whose members can get superuser rights.
 const PRIVILEGED: [u32; 3] =
     [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
 
-/// A HINT must not suggest membership in such a role.
+/// Returns whether a HINT must not suggest membership in the role.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
-    // SAFETY: in a transaction; the tuple is released.
+    // SAFETY: a transaction is open. The tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::AUTHOID as i32, pg_sys::Datum::from(role));
         if tuple.is_null() {
@@ -141,7 +141,7 @@ pub enum CannotConnect {
 }
 
 pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), CannotConnect> {
-    // SAFETY: in a transaction; each tuple is released.
+    // SAFETY: a transaction is open. Each tuple is released.
     unsafe {
         let tuple =
             pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, pg_sys::Datum::from(database));
@@ -176,8 +176,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// PostgreSQL knows the members of `pg_database_owner` only within the database, but the launcher is connected to no
-/// database.
+/// Decides this itself, because PostgreSQL knows the members of `pg_database_owner` only in a session of the
+/// database. The launcher is connected to no database.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
-//! Returns PostgreSQL's ERRORs as PG_TRY does. pgrx would turn an ERROR into a panic, which loses the CONTEXT and any
+//! Returns PostgreSQL's ERRORs as PG_TRY does. pgrx would turn an ERROR into a panic, and lose its CONTEXT and any
 //! SQLSTATE that is not standard.
 //!
-//! Invariant: when [`catch`] returns, the stacks of handlers and of error contexts are as before. After an error the
-//! caller must abort the transaction.
+//! Invariant: [`catch`] restores the stacks of handlers and of error contexts. After an error the caller must abort
+//! the transaction.
 
 use super::sqlstate;
 use cee_scape::{SigJmpBufFields, call_with_sigsetjmp};
@@ -29,7 +29,7 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
 pub struct Raised {
     pub failure: Failure,
     pub hint: String,
-    /// The error's position in characters of the parsed text, from 1; zero if unknown.
+    /// The error's position in the parsed text, in characters from 1. 0 if unknown.
     pub position: usize,
 }
 

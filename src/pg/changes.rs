@@ -1,6 +1,7 @@
-//! Invariant: cached data is current as long as the counter for its kind of change stays the same. A session sees its
-//! own changes at the end of their statement. It sees changes of other sessions when it takes a lock or calls
-//! [`listen`].
+//! Counts changes per kind, so that a session knows whether its cached data is still current.
+//!
+//! A session counts its own changes at the end of their statement. It counts changes of other sessions when it takes
+//! a lock or calls [`listen`].
 
 use super::catalog;
 use pgrx::pg_sys;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
 /// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the type
-/// `awty_internal.change`, so that all sessions notice a change. `TYPE` is the OID of this type.
+/// `awty_internal.change`, so that all sessions notice a change. `TYPE` is the type's OID.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -46,9 +47,10 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// Tells all sessions that a row of these tables has changed. It invalidates a type and no table: for each message
-/// about an open table, PostgreSQL rebuilds the table's description recursively. After 3,000 such messages, queries
-/// that read `awty.job` would fail.
+/// Tells all sessions that a row of `awty.job`, `awty.rule` or `awty.calendar` has changed.
+///
+/// Invalidates a type instead of a table. At each message about an open table, PostgreSQL rebuilds the table's
+/// description recursively. After 3,000 such messages, queries of `awty.job` would fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.
@@ -77,8 +79,8 @@ fn watch() {
 
 /// # Safety
 ///
-/// PostgreSQL calls this function when the description of a table may have changed. If `table` is invalid, every table
-/// may have changed.
+/// Only PostgreSQL may call this function, when a table's description may have changed. If `table` is invalid, any
+/// table may have changed.
 unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
     RELATIONS.fetch_add(1, Ordering::Relaxed);
     if table == pg_sys::InvalidOid || table.to_u32() == TYPE.load(Ordering::Relaxed) {

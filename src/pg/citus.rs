@@ -1,10 +1,8 @@
-//! Makes a transaction that has used other nodes of a Citus cluster commit in two phases, and not before this node's
-//! commit record is on disk.
+//! Makes a transaction that used other nodes of a Citus cluster commit in two phases. The second phase waits until
+//! this node's commit record is on disk.
 //!
-//! From PostgreSQL 16 on, libraries hide their functions by default. awty finds those of Citus only if Citus is built
-//! with `CFLAGS_SL_MODULE=` (docs/citus.md).
-//!
-//! Invariant: if the server does not preload Citus, a call only reads a static.
+//! From PostgreSQL 16 on, libraries hide their functions by default. awty finds the functions of Citus only if Citus
+//! is built with `CFLAGS_SL_MODULE=` (docs/citus.md).
 
 use crate::pg::claim_lock::flush_at_commit;
 use pgrx::pg_sys;
@@ -21,9 +19,9 @@ static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
 /// Must be called in a transaction, right before its commit.
 ///
-/// Citus commits a transaction with a single other writing node there first, in one phase. A crash before the local
-/// commit would repeat the run. With two phases, Citus sends COMMIT PREPARED after the local commit record was written,
-/// so this record must also be flushed.
+/// If only one other node was written, Citus would commit there first, in one phase. After a crash before the local
+/// commit, the run would be repeated. With two phases, Citus sends COMMIT PREPARED only after the local commit record
+/// was written. Therefore this record must also be flushed.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions read or set a variable of Citus, and raise nothing.
@@ -35,7 +33,6 @@ pub fn before_commit() {
     }
 }
 
-/// Returns whether the database has the extension `citus`.
 pub fn is_created() -> bool {
     // SAFETY: a catalog lookup in a transaction.
     unsafe {
@@ -61,7 +58,7 @@ fn find() -> Option<Citus> {
         return None;
     }
     let [asks, orders] = found;
-    // SAFETY: Citus declares both functions so in transaction_management.h.
+    // SAFETY: transaction_management.h of Citus declares both functions so.
     Some(unsafe {
         Citus {
             in_coordinated_transaction: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> bool>(asks),

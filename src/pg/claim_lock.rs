@@ -1,7 +1,7 @@
-//! Only one transaction at a time claims checks of a job or writes the state of a target.
+//! Locks so that only one transaction at a time claims checks of a job, or writes the state of a target.
 //!
-//! The locks are PostgreSQL's object locks. Their class is the OID of a table of awty instead of a catalog, so no SQL
-//! command can take them.
+//! They are PostgreSQL's object locks. No SQL command can take them, because their class is the OID of a table of
+//! awty, and not of a catalog.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;
@@ -21,13 +21,13 @@ pub fn try_take(class: pg_sys::Oid, (object, part): Number) -> bool {
 pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     let is_free = try_take(class, number);
     if is_free {
-        // SAFETY: the lock was taken above; if this transaction held it before, it still does.
+        // SAFETY: this function has taken the lock. If the transaction already held the lock before, it still does.
         unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
     }
     is_free
 }
 
-/// A lease number has 53 bits, so that every client language can represent the number exactly.
+/// A lease number has 53 bits, so that every client language can represent it exactly.
 pub fn lease_number() -> i64 {
     let mut bytes = [0_u8; 8];
     // SAFETY: the buffer has the given length.
@@ -37,7 +37,7 @@ pub fn lease_number() -> i64 {
     (i64::from_ne_bytes(bytes) & ((1 << 53) - 1)).max(1)
 }
 
-/// Makes COMMIT wait until the WAL is flushed, even if `synchronous_commit` is off.
+/// Makes COMMIT wait until the WAL is flushed, even with `synchronous_commit = off`.
 pub fn flush_at_commit() {
     // SAFETY: sets a flag of the transaction.
     unsafe { pg_sys::ForceSyncCommit() };

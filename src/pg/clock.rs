@@ -1,4 +1,4 @@
-//! This is the only module that reads the time or sleeps.
+//! Reads the time and sleeps; no other module does.
 //!
 //! `Mono` never goes backwards, so it measures limits that must survive clock jumps.
 
@@ -21,20 +21,20 @@ thread_local! {
 }
 
 pub fn now() -> Time {
-    // SAFETY: the call only reads the clock.
+    // SAFETY: only reads the clock.
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
 pub fn transaction_start() -> Timestamp {
     match AHEAD.get() {
-        // SAFETY: the call only reads a variable.
+        // SAFETY: reads a variable.
         0 => unsafe { pg_sys::GetCurrentTransactionStartTimestamp() },
         _ => ARRIVED.get(),
     }
 }
 
 pub fn statement_start() -> Timestamp {
-    // SAFETY: the call only reads a variable.
+    // SAFETY: reads a variable.
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
@@ -59,7 +59,7 @@ pub fn mono() -> Mono {
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
-/// Returns `None` if the timestamp is infinite or beyond chrono's years (262142).
+/// Returns `None` if the timestamp is infinite, or after chrono's last year (262142).
 pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return None;
@@ -111,7 +111,7 @@ pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// As in `extract(epoch)`, a year has 365.25 days, a month has 30 days, and a day has 24 hours.
+/// As in `extract(epoch)`, a year has 365.25 days, a month 30 days, and a day 24 hours.
 pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
     const DAY: i64 = 86_400_000_000;
     let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));

@@ -1,7 +1,6 @@
 //! Parses a user's expression over the row of a table, and writes it back with qualified names.
 //!
-//! Invariant: this module never executes the expression, and parses its text before the text is combined with other
-//! text.
+//! Invariant: the expression is never executed here. Its text is parsed alone, before it is combined with other text.
 
 use super::catch::{Raised, catch_raised};
 use super::owner::set_local;
@@ -10,13 +9,13 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// PostgreSQL's deparser writes columns of this alias's row without the alias.
+/// Alias of the row. PostgreSQL's deparser writes the columns of this alias without a prefix.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
     pub text: String,
     pub columns: Vec<i16>,
-    /// For a domain, this is the base type.
+    /// The expression's type. For a domain, the base type.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,
@@ -32,7 +31,7 @@ pub enum Unreadable {
 
 pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable> {
     let source = catalog::c_name(text.as_bytes());
-    // SAFETY: a valid C string, and a table that the caller has locked. The closures call only C.
+    // SAFETY: a valid C string, and a table that the caller has locked. The closures only call C.
     unsafe {
         let raw = catch_raised(|| unbound::raw_parser(source.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_PLPGSQL_EXPR))
             .map_err(Unreadable::Raised)?;
@@ -59,7 +58,7 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             if columns.contains(&0) {
                 return Err(Unreadable::WholeRow);
             }
-            // With this search path, the deparser qualifies each name outside of pg_catalog.
+            // With this search path, the deparser qualifies every name outside of pg_catalog.
             let nest = pg_sys::NewGUCNestLevel();
             set_local(c"search_path", c"pg_catalog, pg_temp");
             let written = catch_raised(|| unbound::deparse(node, ROW, relation)).map_err(Unreadable::Raised);
@@ -120,7 +119,8 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// The whole row has the number 0, and system columns have negative numbers.
+/// Returns the numbers of the columns that the expression reads. The whole row has the number 0, and system columns
+/// have negative numbers.
 ///
 /// # Safety
 ///
@@ -220,9 +220,9 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// An SQL function does not depend on settings if it uses only PostgreSQL's own immutable functions.
+/// Returns false only if the function's body uses nothing but PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
-    // SAFETY: PostgreSQL's parser has written the column; the tuple is released.
+    // SAFETY: PostgreSQL's parser has written the column. The tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(function));
         if tuple.is_null() {
@@ -255,8 +255,8 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     // SAFETY: a node's tag gives its type.
     unsafe {
         match (*node).type_ {
-            // Many casts to text depend on settings although PostgreSQL marks them as immutable. The constraint of a
-            // domain may be any expression.
+            // Many casts to text depend on settings, although PostgreSQL marks them as immutable. A domain's
+            // constraint may be any expression.
             pg_sys::NodeTag::T_CoerceViaIO
             | pg_sys::NodeTag::T_CoerceToDomain
             | pg_sys::NodeTag::T_SQLValueFunction
@@ -276,7 +276,7 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
     // SAFETY: catalog lookups.
     let (volatility, result) = unsafe { (pg_sys::func_volatile(function), pg_sys::get_func_rettype(function)) };
-    // A call of an output function such as float8out() is also a cast to text.
+    // A direct call of an output function such as float8out() is also a cast to text.
     function.to_u32() >= pg_sys::FirstNormalObjectId
         || volatility as u8 != pg_sys::PROVOLATILE_IMMUTABLE
         || result == pg_sys::CSTRINGOID

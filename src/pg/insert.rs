@@ -1,11 +1,12 @@
-//! Inserts rows into a partitioned table as COPY FROM does: finds the partition, checks the constraints, and writes the
-//! row and its index entries. No executor is started, which costs more than the row itself.
+//! Inserts rows into a partitioned table without an executor, as COPY FROM does. Starting an executor costs more than
+//! the row itself.
 //!
-//! Invariant: a row is inserted in this way only if an INSERT by SQL would do the same. A trigger, a rule, forced row
-//! security, another owner, or another set of columns needs SQL. Constraints and expressions of indexes are evaluated
-//! by the same user and with the same `search_path` as in SQL.
+//! Invariant: a row is inserted in this way only if an INSERT by SQL would do the same. Triggers, rules, forced row
+//! security, another owner, or another set of columns need SQL. Constraints and index expressions are evaluated by
+//! the same user and with the same `search_path` as in SQL.
 //!
-//! Does not: fire triggers, so no constraint may be deferrable or a foreign key. Both have triggers.
+//! Does not: fire triggers. So no constraint may be deferrable or a foreign key, because these constraints have
+//! triggers.
 
 use super::owner::as_owner;
 use super::{changes, unbound};
@@ -17,11 +18,11 @@ pub type Column = (&'static CStr, pg_sys::Oid);
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Inserts rows that have a value for each column of the table. Stops before the first row that needs SQL, and returns
-/// the number of inserted rows.
+/// Inserts rows that have a value for each column. Stops before the first row that needs SQL. Returns the number of
+/// inserted rows.
 pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &[[Option<pg_sys::Datum>; N]]) -> usize {
-    // SAFETY: the table exists, because the caller has locked it. An ERROR unwinds, and the abort closes the relations
-    // and frees the memory.
+    // SAFETY: the caller has locked the table, so it exists. After an ERROR, the abort closes the relations and frees
+    // the memory.
     as_owner(|| unsafe {
         let relation = pg_sys::table_open(table, LOCK);
         let inserted = if is_plain(relation, columns) { insert_into(relation, columns, rows) } else { 0 };
@@ -38,8 +39,8 @@ unsafe fn insert_into<const N: usize>(
     columns: &[Column; N],
     rows: &[[Option<pg_sys::Datum>; N]],
 ) -> usize {
-    // SAFETY: as COPY FROM and the apply worker call these functions. What they allocate is in the memory of `estate`,
-    // whose tables are closed before it is freed. The values have the types of the columns.
+    // SAFETY: these calls follow COPY FROM and the apply worker. Their memory belongs to `estate`, whose tables are
+    // closed before `estate` is freed. The values have the types of the columns.
     unsafe {
         let estate = pg_sys::CreateExecutorState();
         let memory = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
@@ -63,24 +64,24 @@ unsafe fn insert_into<const N: usize>(
         }
         unbound::exec_cleanup_tuple_routing(state, routing);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // Tuple routing makes a slot for a partition with another order of columns.
+        // Frees the slots that tuple routing makes for partitions with another order of columns.
         pg_sys::ExecResetTupleTable((*estate).es_tupleTable, false);
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::FreeExecutorState(estate);
-        // Later statements of this transaction see the rows.
+        // Makes the rows visible to later statements of this transaction.
         pg_sys::CommandCounterIncrement();
         inserted
     }
 }
 
-/// Returns the state that tuple routing needs of an INSERT into the table.
+/// Returns the state of an INSERT into the table, which tuple routing needs.
 ///
 /// # Safety
 ///
 /// `relation` stays open as long as `estate` exists, whose memory is the current one.
 unsafe fn target(estate: *mut pg_sys::EState, relation: pg_sys::Relation) -> *mut pg_sys::ModifyTableState {
-    // SAFETY: nodes are zeroed memory with a tag. PostgreSQL reads the range table if the table is foreign, or if a
-    // constraint is violated.
+    // SAFETY: a node is zeroed memory with a tag. PostgreSQL reads the range table for foreign tables and violated
+    // constraints.
     unsafe {
         let entry = node::<pg_sys::RangeTblEntry>(pg_sys::NodeTag::T_RangeTblEntry);
         (*entry).rtekind = pg_sys::RTEKind::RTE_RELATION;
@@ -113,7 +114,7 @@ unsafe fn target(estate: *mut pg_sys::EState, relation: pg_sys::Relation) -> *mu
 
 /// # Safety
 ///
-/// `T` is the node that `tag` stands for.
+/// `tag` is the tag of the node type `T`.
 unsafe fn node<T>(tag: pg_sys::NodeTag) -> *mut T {
     // SAFETY: every node begins with its tag.
     unsafe {
@@ -127,7 +128,7 @@ unsafe fn node<T>(tag: pg_sys::NodeTag) -> *mut T {
 ///
 /// The slot has a row of the partition, whose indexes are open.
 unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleTableSlot, estate: *mut pg_sys::EState) {
-    // SAFETY: guaranteed by the caller. `ExecFindPartition` has made the memory of one row.
+    // SAFETY: guaranteed by the caller. `ExecFindPartition` has created the memory context for a row.
     unsafe {
         let relation = (*partition).ri_RelationDesc;
         (*slot).tts_tableOid = (*relation).rd_id;
@@ -152,7 +153,7 @@ unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleT
     }
 }
 
-/// Whether rows can be inserted into the table, or through it into its partitions, without SQL.
+/// Returns whether rows can be inserted without SQL into the table, or through it into its partitions.
 ///
 /// # Safety
 ///
@@ -193,7 +194,7 @@ unsafe fn needs_no_sql(relation: pg_sys::Relation) -> bool {
     }
 }
 
-/// Whether the relation has these columns and no others, all without default values and modifiers of their types.
+/// Returns whether the relation has exactly these columns, without default values and type modifiers.
 ///
 /// # Safety
 ///

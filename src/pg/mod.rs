@@ -1,4 +1,4 @@
-//! Only this module and `process` use PostgreSQL in unusual ways, which README.md lists.
+//! Wraps PostgreSQL. Only this module and `process` use PostgreSQL in unusual ways, which README.md lists.
 //!
 //! Invariant: this module does not know jobs, checks or rules.
 

@@ -1,8 +1,8 @@
-//! Runs code as the owner of awty's tables, with a fixed `search_path`. No other code reads or writes awty's tables.
+//! Runs code as the owner of awty's tables, with a fixed `search_path`. No other code reads or writes these tables.
 //!
-//! Invariant: no code of a user runs inside [`as_owner`]. Only the owner can put triggers, rules or policies on awty's
-//! tables, and the statements use only names that are qualified or in `pg_catalog`. An ERROR aborts the
-//! (sub)transaction, which restores the user and the settings.
+//! Invariant: no user's code runs inside [`as_owner`]. Only the owner can add triggers, rules or policies to awty's
+//! tables. The statements use only names that are qualified or in `pg_catalog`. An ERROR aborts the (sub)transaction,
+//! which restores the user and the settings.
 
 use super::{catalog, changes};
 use pgrx::pg_sys;
@@ -14,7 +14,7 @@ const SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
 pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     as_user(owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
         pin_search_path();
-        // SAFETY: reads a setting. With another value, PostgreSQL would plan awty's statements at each execution.
+        // SAFETY: reads a setting. With another value, PostgreSQL would plan awty's statements at every execution.
         if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
             set_local(c"plan_cache_mode", c"auto");
         }

@@ -47,7 +47,7 @@ impl Procedure {
 }
 
 pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
-    // SAFETY: in a transaction; the tuple is released.
+    // SAFETY: a transaction is open. The tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -61,7 +61,7 @@ pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
 
 pub fn by_name(name: &str) -> Vec<Procedure> {
     let wanted = text::server(name);
-    // SAFETY: a lookup by the first column of the key of PROCNAMEARGSNSP; the list is released.
+    // SAFETY: a lookup by the first column of the key of PROCNAMEARGSNSP. The list is released.
     unsafe {
         let list = pg_sys::SearchSysCacheList(
             pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,

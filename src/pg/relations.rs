@@ -1,8 +1,8 @@
 //! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them. The extension itself is not locked,
 //! because any role can keep it locked with ALTER FUNCTION … DEPENDS ON EXTENSION.
 //!
-//! Invariant: while this module holds one of its locks, it does not wait for another. So DROP EXTENSION can lock the
-//! relations in any order without a deadlock.
+//! Invariant: this module never waits for a lock while it holds another one of its locks. So DROP EXTENSION cannot
+//! deadlock with it.
 
 use super::{catalog, changes, subtransaction};
 use pgrx::pg_sys;
@@ -15,7 +15,7 @@ pub struct Name(pub &'static CStr, pub &'static CStr);
 pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
 pub const JOB: Name = Name(c"awty", c"job");
 const ALERT: Name = Name(c"awty", c"alert");
-/// `job_stat` is not in `RELATIONS`, because neither runs nor clients use it.
+/// `RELATIONS` lacks `job_stat`, because neither runs nor clients use it.
 pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 pub const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
@@ -24,7 +24,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// Only external workers use the last six relations of the list.
+/// Only external workers use the last six relations.
 const RELATIONS: [Name; 21] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -48,7 +48,7 @@ const RELATIONS: [Name; 21] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Every purpose locks this many relations from the beginning of the list.
+/// Every purpose locks this many relations from the start of the list.
 const COMMON: usize = 15;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -56,13 +56,13 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Each purpose takes its strongest lock at once. A transaction that first locked for reading and then for writing
-/// could deadlock with REINDEX, because REINDEX excludes writers before readers.
+/// Each purpose takes its strongest lock at once. Otherwise a transaction that first reads and then writes could
+/// deadlock with REINDEX, which excludes writers before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Locks the history for writing only when a check ends, because a long client transaction must not block the
-    /// creation of partitions.
+    /// Locks the history for writing only when a check ends, because a long client transaction must not block new
+    /// partitions.
     Write,
     Run,
     Lease,
@@ -106,7 +106,7 @@ pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
         let known = KNOWN.with_borrow(|known| known.1.get(..names.len()).map(<[_]>::to_vec));
         let oids = known.or_else(|| find(names))?;
         let locks = with_modes(&oids, purpose);
-        // SAFETY: locks on OIDs, which need not exist, in a transaction.
+        // SAFETY: locks on OIDs, which need not exist. A transaction is open.
         unsafe {
             let had = locks.iter().take_while(|(oid, mode)| pg_sys::ConditionalLockRelationOid(*oid, *mode)).count();
             if had == locks.len() && are_still(names, &oids) {

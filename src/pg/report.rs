@@ -1,4 +1,4 @@
-//! Writes log messages with the SQLSTATE and CONTEXT of a user's error, which pgrx cannot log.
+//! Logs messages with the SQLSTATE and CONTEXT of a user's error. pgrx cannot log these fields.
 //!
 //! Invariant: the database's encoding can represent the text of each message.
 
@@ -19,7 +19,7 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
         message: message.as_ptr().cast_mut(),
         detail: pointer(&detail),
         context: pointer(&context),
-        // SAFETY: numbers and pointers, for which zero is valid.
+        // SAFETY: a struct of numbers and pointers, for which zero is valid.
         ..unsafe { std::mem::zeroed() }
     };
     error.filename = c"awty".as_ptr().cast::<c_char>();
@@ -28,11 +28,11 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
     unsafe { pg_sys::ThrowErrorData(&mut error) };
 }
 
-/// Rust's backtraces would appear in the DETAIL that users see.
+/// Without this, users would see Rust's backtraces in the DETAIL.
 pub fn without_backtraces() {
     const SWITCH: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(SWITCH);
-    // SAFETY: one thread, when PostgreSQL loads a library.
+    // SAFETY: called while PostgreSQL loads the library, with one thread.
     unsafe { std::env::set_var(SWITCH, "0") };
     let _ = std::backtrace::Backtrace::capture();
     // SAFETY: as above.

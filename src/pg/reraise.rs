@@ -14,7 +14,7 @@ struct Carried(*mut pg_sys::ErrorData);
 // SAFETY: a PostgreSQL process has one thread.
 unsafe impl Send for Carried {}
 
-/// An ERROR unwinds Rust's frames up to [`raising`].
+/// Raises an ERROR that unwinds Rust's frames up to [`raising`].
 ///
 /// # Safety
 ///
@@ -32,20 +32,20 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
         Ok(result) => return result,
         Err(cause) => match cause.downcast::<Carried>() {
             Ok(carried) => carried.0,
-            // SAFETY: pgrx raises its own panics as it does in its wrappers.
+            // SAFETY: pgrx raises its own panics as in its wrappers.
             Err(cause) => unsafe { return pgrx_extern_c_guard(move || resume_unwind(cause)) },
         },
     };
-    // SAFETY: a copy of a whole ERROR; no value with a destructor is left in this frame and in its callers.
+    // SAFETY: a complete copy of the ERROR. No value with a destructor is left in this frame and its callers.
     unsafe { unbound::re_throw_error(error) }
 }
 
-/// Turns an ERROR in `body` into a panic that the `#[pg_extern]` wrapper of pgrx reports. pgrx can report only standard
+/// Turns an ERROR in `body` into a panic that pgrx's `#[pg_extern]` wrapper reports. pgrx reports only standard
 /// SQLSTATEs.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {
-            // SAFETY: a copy of a whole ERROR, whose message is a C string.
+            // SAFETY: a complete copy of the ERROR, whose message is a C string.
             let (code, message) = unsafe { ((*carried.0).sqlerrcode, CStr::from_ptr((*carried.0).message)) };
             let message = message.to_string_lossy().into_owned();
             std::panic::panic_any(ErrorReport::new(code.into(), message, "awty"))

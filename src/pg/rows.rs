@@ -4,8 +4,7 @@ pub struct Sink(*mut pg_sys::ReturnSetInfo);
 
 impl Sink {
     pub fn begin(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        // SAFETY: the call of a function that returns rows. InitMaterializedSRF raises an ERROR if the caller cannot
-        // take them.
+        // SAFETY: the function returns rows. InitMaterializedSRF raises an ERROR if the caller cannot take them.
         unsafe {
             pg_sys::InitMaterializedSRF(fcinfo, 0);
             Self((*fcinfo).resultinfo.cast())

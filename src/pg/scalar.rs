@@ -1,5 +1,5 @@
-//! Converts a value to the text of a key, which session settings do not change. Arrays and rows are refused, because
-//! their text is impractical as a key.
+//! Converts a value to the text of a key. Session settings do not change this text. Arrays and rows are refused,
+//! because their text is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
-    // SAFETY: in a transaction; the name is copied.
+    // SAFETY: a transaction is open. The name is copied.
     unsafe {
         let base = pg_sys::getBaseType(kind);
         let is_one = !matches!(pg_sys::get_typtype(base) as u8, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO);
@@ -23,7 +23,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     unsafe {
         let base = pg_sys::getBaseType(kind);
         match base {
-            // The cast of a boolean to text writes `true`. The type's output function would write `t`.
+            // A boolean's cast to text writes `true`. Its output function would write `t`.
             pg_sys::BOOLOID => return Text::from(if value.value() != 0 { "true" } else { "false" }),
             pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::UUIDOID | pg_sys::TEXTOID => {
                 return output(value, base);
@@ -38,8 +38,8 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Sets fixed values for the settings that change the text of values. The caller must have called NewGUCNestLevel(), so
-/// that AtEOXact_GUC() restores the old values.
+/// Fixes the settings that change the text of values. The caller must have called NewGUCNestLevel(), so that
+/// AtEOXact_GUC() restores the old values.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),
@@ -67,7 +67,7 @@ unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
 }
 
 pub fn json_array(texts: &[Text]) -> Text {
-    // SAFETY: a buffer of PostgreSQL, which is copied.
+    // SAFETY: PostgreSQL allocates the buffer, which is copied.
     unsafe {
         let buffer = pg_sys::makeStringInfo();
         for (place, text) in texts.iter().enumerate() {

@@ -1,3 +1,5 @@
+//! Runs code in a subtransaction.
+//!
 //! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. The body's result must
 //! not point into the subtransaction's memory.
 
@@ -9,7 +11,7 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::panic::AssertUnwindSafe;
 
 pub fn number() -> (u32, u32) {
-    // SAFETY: getters; a session has its entry.
+    // SAFETY: reads variables. A session has its entry.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         let transaction = (*pg_sys::MyProc).lxid;
@@ -64,9 +66,9 @@ fn unless(refusal: PgSqlErrorCode, body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// An open subtransaction would leave the client's session in an aborted transaction.
+/// Always ends the subtransaction. If it stayed open, the client's transaction would be aborted.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
-    // SAFETY: as in a plpgsql exception block, memory context and resource owner are restored.
+    // SAFETY: restores the memory context and the resource owner, as a plpgsql exception block does.
     unsafe {
         let (memory, resources) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
@@ -85,9 +87,9 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Under REPEATABLE READ, a transaction cannot see later commits of others.
+/// Returns whether the transaction cannot see later commits of others.
 pub fn has_one_snapshot() -> bool {
-    // SAFETY: the call only reads a variable.
+    // SAFETY: reads a variable.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }
 

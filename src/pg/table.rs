@@ -46,7 +46,7 @@ impl Described {
 }
 
 pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
-    // SAFETY: in a transaction; the tuple is released.
+    // SAFETY: a transaction is open. The tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -95,14 +95,14 @@ pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
 }
 
 pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog lookup in a transaction, which raises nothing.
+    // SAFETY: a transaction is open. The lookup raises nothing.
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
 }
 
 /// Returns `None` if no B-tree index supports a primary key.
 pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    // SAFETY: in a transaction; the caller holds a lock on the table.
+    // SAFETY: a transaction is open, and the caller has locked the table.
     unsafe {
         let table = pg_sys::try_relation_open(oid, MODE);
         if table.is_null() {
@@ -121,13 +121,13 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     }
 }
 
-/// A deferrable primary key counts, although PostgreSQL does not report its index as primary.
+/// Counts also a deferrable primary key. PostgreSQL does not report its index as primary.
 ///
 /// # Safety
 ///
 /// `table` is open.
 unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
-    // SAFETY: reads the fixed part of each tuple; each tuple is released.
+    // SAFETY: reads the fixed part of each tuple. Each tuple is released.
     unsafe {
         let list = pg_sys::RelationGetIndexList(table);
         if list.is_null() {
@@ -173,7 +173,7 @@ unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyCo
 }
 
 fn operator(oid: pg_sys::Oid) -> String {
-    // SAFETY: in a transaction; the tuple is released.
+    // SAFETY: a transaction is open. The tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::OPEROID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -202,12 +202,12 @@ pub fn quoted(name: &str) -> String {
 /// Returns the type's qualified name, because a bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
-    // SAFETY: in a transaction; the name is copied.
+    // SAFETY: a transaction is open. The name is copied.
     unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
 }
 
 pub(super) fn name_of_schema(oid: pg_sys::Oid) -> String {
-    // SAFETY: in a transaction; the name is copied.
+    // SAFETY: a transaction is open. The name is copied.
     unsafe {
         let name = pg_sys::get_namespace_name(oid);
         if name.is_null() { String::new() } else { utf8(name) }

@@ -2,7 +2,7 @@ use pgrx::pg_sys;
 
 /// CREATE TRIGGER takes the same lock.
 pub fn against_writes(table: pg_sys::Oid) {
-    // SAFETY: a lock on an OID, which need not exist, in an open transaction.
+    // SAFETY: a lock on an OID, which need not exist. A transaction is open.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE) };
 }
 

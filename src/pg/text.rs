@@ -1,4 +1,6 @@
-//! Invariant: text is in the database's encoding, and is written back byte for byte. Only messages are converted.
+//! Text in the database's encoding.
+//!
+//! Invariant: text is written back byte for byte. Only messages are converted.
 
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
@@ -14,7 +16,7 @@ pub struct Text(Vec<u8>);
 
 impl Text {
     pub fn datum(&self) -> pg_sys::Datum {
-        // SAFETY: a valid pointer and length; PostgreSQL copies the bytes.
+        // SAFETY: a valid pointer and length. PostgreSQL copies the bytes.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
     }
 
@@ -59,7 +61,7 @@ impl FromDatum for Text {
         if is_null {
             return None;
         }
-        // SAFETY: the trait requires a text; the bytes are copied.
+        // SAFETY: the trait requires a text. The bytes are copied.
         unsafe {
             let varlena = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
             Some(Self(pgrx::varlena_to_byte_slice(varlena).to_vec()))
@@ -94,7 +96,7 @@ unsafe impl SqlTranslatable for Text {
 }
 
 fn is_utf8() -> bool {
-    // SAFETY: the call only reads a variable.
+    // SAFETY: reads a variable.
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
@@ -113,7 +115,7 @@ pub fn message(message: &str, max: usize) -> Text {
 ///
 /// The argument must be a valid C string.
 pub unsafe fn utf8(text: *const c_char) -> String {
-    // SAFETY: PostgreSQL returns the string or a converted copy, which is copied.
+    // SAFETY: PostgreSQL returns the string or a converted string, which is copied.
     unsafe {
         let length = CStr::from_ptr(text).to_bytes().len() as i32;
         let converted = pg_sys::pg_server_to_any(text, length, pg_sys::pg_enc::PG_UTF8 as i32);
@@ -122,13 +124,13 @@ pub unsafe fn utf8(text: *const c_char) -> String {
 }
 
 pub fn type_name(kind: pg_sys::Oid) -> String {
-    // SAFETY: in a transaction; the name is copied.
+    // SAFETY: a transaction is open. The name is copied.
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 
 pub fn server(text: &str) -> CString {
     let text = super::catalog::c_name(text.as_bytes());
-    // SAFETY: PostgreSQL returns the string or a converted copy, which is copied.
+    // SAFETY: PostgreSQL returns the string or a converted string, which is copied.
     unsafe {
         let length = text.to_bytes().len() as i32;
         let converted = pg_sys::pg_any_to_server(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);

@@ -14,7 +14,7 @@ pub enum Version {
 
 impl Firing {
     pub fn of(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
-        // SAFETY: the context is a TriggerData if a trigger made the call.
+        // SAFETY: if a trigger made the call, the context is a TriggerData.
         unsafe { pgrx::trigger_support::called_as_trigger(fcinfo).then(|| Self((*fcinfo).context.cast())) }
     }
 
@@ -27,7 +27,7 @@ impl Firing {
         unsafe { (*self.0).tg_relation }
     }
 
-    /// If the row is in a partition, returns the partition.
+    /// Returns the row's table. For a row in a partition, returns the partition.
     pub fn table(self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
         unsafe { (*self.relation()).rd_id }

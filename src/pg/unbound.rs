@@ -1,7 +1,7 @@
-//! Declares PostgreSQL functions that pgrx does not bind or binds in an unsuitable way.
+//! Declares PostgreSQL functions that pgrx lacks, or binds in an unsuitable way.
 //!
-//! Invariant: an unsafe function of this module may raise an ERROR, so it is called under `catch`. The exceptions say
-//! why they need no `catch`.
+//! Invariant: an unsafe function here may raise an ERROR, so it is called under `catch`. Exceptions say why they need
+//! no `catch`.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
@@ -36,7 +36,7 @@ mod c {
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // Declared in executor/spi.h and utils/elog.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
+        // executor/spi.h and utils/elog.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
         pub fn SPI_execute_plan_with_paramlist(
             plan: pg_sys::SPIPlanPtr,
             values: pg_sys::ParamListInfo,
@@ -45,7 +45,7 @@ mod c {
         ) -> c_int;
         pub fn SPI_cursor_fetch(cursor: pg_sys::Portal, forward: bool, count: c_long);
         pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
-        // Declared in executor/execPartition.h.
+        // executor/execPartition.h
         pub fn ExecSetupPartitionTupleRouting(
             estate: *mut pg_sys::EState,
             table: pg_sys::Relation,
@@ -58,12 +58,12 @@ mod c {
             estate: *mut pg_sys::EState,
         ) -> *mut pg_sys::ResultRelInfo;
         pub fn ExecCleanupTupleRouting(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting);
-        // Declared in catalog/partition.h.
+        // catalog/partition.h
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // Declared in parser/parse_param.h.
+        // parser/parse_param.h
         pub fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int);
-        // Declared in parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's wrappers lose an ERROR's
-        // SQLSTATE and position.
+        // parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's wrappers lose an ERROR's SQLSTATE and
+        // position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,
@@ -85,7 +85,7 @@ const USER_TIMEOUT: c_int = 12;
 const USER_TIMEOUT: c_int = 13;
 
 pub fn register_timeout(handler: TimeoutHandler) -> c_int {
-    // SAFETY: for USER_TIMEOUT, PostgreSQL picks a free number or ends the process with a FATAL.
+    // SAFETY: for USER_TIMEOUT, PostgreSQL picks a free number, or ends the process with a FATAL.
     unsafe { c::RegisterTimeout(USER_TIMEOUT, Some(handler)) }
 }
 
@@ -111,7 +111,7 @@ pub unsafe fn disable_timeout(id: c_int) {
 
 /// The channel's name must have 1 to 63 bytes.
 pub fn async_notify(channel: &CStr, payload: &CStr) {
-    // SAFETY: valid C strings, which PostgreSQL copies. An ERROR becomes a panic, as in pgrx's wrappers.
+    // SAFETY: valid C strings, which PostgreSQL copies. An ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };
 }
 
@@ -173,22 +173,22 @@ pub unsafe fn exec_setup_partition_tuple_routing(
     estate: *mut pg_sys::EState,
     table: pg_sys::Relation,
 ) -> *mut PartitionTupleRouting {
-    // SAFETY: guaranteed by the caller. An ERROR becomes a panic, as in pgrx's wrappers.
+    // SAFETY: guaranteed by the caller. An ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecSetupPartitionTupleRouting(estate, table)) }
 }
 
-/// Returns the partition of the row, locked, and with its indexes open.
+/// Returns the partition of the row, locked and with open indexes.
 ///
 /// # Safety
 ///
-/// `state` stands for an INSERT into the table that `routing` was made for, and the slot has a row of this table.
+/// `state` is the state of an INSERT into the table of `routing`. The slot has a row of this table.
 pub unsafe fn exec_find_partition(
     state: *mut pg_sys::ModifyTableState,
     routing: *mut PartitionTupleRouting,
     slot: *mut pg_sys::TupleTableSlot,
     estate: *mut pg_sys::EState,
 ) -> *mut pg_sys::ResultRelInfo {
-    // SAFETY: guaranteed by the caller. An ERROR becomes a panic, as in pgrx's wrappers.
+    // SAFETY: guaranteed by the caller. An ERROR becomes a panic.
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             c::ExecFindPartition(state, (*state).rootResultRelInfo, routing, slot, estate)
@@ -200,7 +200,7 @@ pub unsafe fn exec_find_partition(
 ///
 /// `state` and `routing` are those of [`exec_find_partition`].
 pub unsafe fn exec_cleanup_tuple_routing(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting) {
-    // SAFETY: guaranteed by the caller. An ERROR becomes a panic, as in pgrx's wrappers.
+    // SAFETY: guaranteed by the caller. An ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecCleanupTupleRouting(state, routing)) };
 }
 
@@ -236,13 +236,13 @@ pub unsafe fn transform_expr(
 
 /// # Safety
 ///
-/// `node` is an expression over no other table than `relation`.
+/// `node` is an expression that reads no other table than `relation`.
 pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid) -> *mut c_char {
     // SAFETY: guaranteed by the caller.
     unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
-/// Asks label providers such as sepgsql, as InvokeFunctionExecuteHook() does.
+/// Calls the hook of label providers such as sepgsql, as InvokeFunctionExecuteHook() does.
 ///
 /// # Safety
 ///
@@ -268,8 +268,7 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
 ///
 /// `types` has `count` types, and lives until the query is parsed.
 pub unsafe fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int) {
-    // SAFETY: guaranteed by the caller. It raises nothing besides a lack of memory, which becomes a panic, as in pgrx's
-    // wrappers.
+    // SAFETY: guaranteed by the caller. The only possible ERROR is a lack of memory. It becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::setup_parse_fixed_parameters(state, types, count)) };
 }
 

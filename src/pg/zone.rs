@@ -1,5 +1,5 @@
-//! PostgreSQL's own time zone data agree with `AT TIME ZONE` in this process. [`canonical`] accepts no abbreviations
-//! and no POSIX forms.
+//! Reads PostgreSQL's own time zone data, so that results agree with `AT TIME ZONE`. [`canonical`] accepts no
+//! abbreviations and no POSIX forms.
 
 use awty_core::repeat::{Remembered, Span, Zone};
 use pgrx::pg_sys;
@@ -47,7 +47,7 @@ pub fn find(name: &str) -> Option<Local> {
     let c_name = CString::new(name).ok()?;
     // SAFETY: a valid C string.
     let zone = unsafe { pg_sys::pg_tzset(c_name.as_ptr()) };
-    // SAFETY: as above. PostgreSQL refuses zones with leap seconds.
+    // SAFETY: PostgreSQL has returned the zone, and refuses zones with leap seconds.
     if zone.is_null() || !unsafe { pg_sys::pg_tz_acceptable(zone) } {
         return None;
     }
@@ -88,8 +88,8 @@ fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
 
 fn enumerate() -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
-    // SAFETY: each zone is valid until the next call, and its name is copied. An ERROR resets the search's memory
-    // context.
+    // SAFETY: each zone is valid until the next call, and its name is copied. After an ERROR, PostgreSQL resets the
+    // search's memory context.
     unsafe {
         let search = pg_sys::pg_tzenumerate_start();
         loop {
