@@ -1,11 +1,12 @@
-//! A run reads its check's row by key without a lock, and locks the row at the end without waiting.
+//! Reads and locks the row of a check. A run reads the row by key without a lock. At its end, it locks the row
+//! without waiting.
 //!
-//! The table's access method locks the row, because only the access method says which transaction has changed the row.
-//! If another transaction has changed it, the run must be undone. If the run itself has changed it, the run has ended
+//! The table's access method takes the lock, because only the access method says which transaction has changed the
+//! row. If another transaction has changed it, the run is undone. If the run itself has changed it, the run has ended
 //! its own check.
 //!
-//! Invariant: a TID is used only in the transaction that read it. The TID stays valid, because that transaction holds a
-//! lock on the table and a snapshot that sees the row.
+//! Invariant: a TID is used only in the transaction that read it. The TID stays valid because of the transaction's
+//! table lock and its snapshot.
 
 mod own;
 mod row;
@@ -24,7 +25,7 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// In `awty.travel()`, row locks are released at once.
+    /// Row locks are released at once, for `awty.travel()`.
     gives_back: bool,
 }
 
@@ -32,7 +33,6 @@ pub struct Row {
     pub id: i64,
     tid: pg_sys::ItemPointerData,
     is_own: bool,
-    /// The command that read the row.
     command: pg_sys::CommandId,
     pub slot: Time,
     pub check_count: i32,
@@ -66,11 +66,11 @@ const SCHEDULED_BY: usize = 11;
 const SCHEDULED_AT: usize = 12;
 
 impl Table {
-    /// The table's lock keeps out ALTER, DROP and every rewrite until the transaction ends.
+    /// The table stays locked against ALTER, DROP and rewrites until the transaction ends.
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // SAFETY: the snapshot that `transaction` has pushed is on top. A newer snapshot replaces it, because a table
-        // that was rewritten before the lock looks empty to an older snapshot.
+        // SAFETY: `transaction` has pushed the top snapshot. The new snapshot is needed because a table that was
+        // rewritten before the lock looks empty to an older snapshot.
         unsafe {
             pg_sys::PopActiveSnapshot();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -82,7 +82,7 @@ impl Table {
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
-        // SAFETY: popped when the table is dropped, or by the abort.
+        // SAFETY: the snapshot is popped when the table is dropped, or by the abort.
         unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
         Some(table)
     }
@@ -96,7 +96,7 @@ impl Table {
     fn open_as_it_is() -> Option<Self> {
         let oid = relations::oid(relations::FUTURE_JOB)?;
         const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-        // SAFETY: the table exists; its lock is kept until the transaction ends.
+        // SAFETY: the table exists. Its lock is kept until the transaction ends.
         unsafe {
             let relation = pg_sys::table_open(oid, MODE);
             #[cfg(not(feature = "pg18"))]
@@ -131,8 +131,8 @@ impl Table {
     fn scan(&self, key: pg_sys::Datum, flags: i32) -> Vec<Row> {
         let mut id = pg_sys::ScanKeyData::default();
         let mut rows = Vec::new();
-        // SAFETY: the relation is open and a snapshot is active. The scan key compares the primary key. Each datum is a
-        // detoasted copy.
+        // SAFETY: the relation is open, and a snapshot is active. The scan key compares the primary key. Each datum
+        // is a detoasted copy.
         unsafe {
             pg_sys::ScanKeyInit(
                 &mut id,
@@ -191,7 +191,7 @@ impl Table {
 
     /// # Safety
     ///
-    /// The datum must be a row of this table, without values that are stored out of line.
+    /// The datum must be a row of this table. All its values must be inline.
     unsafe fn columns_of(&self, datum: pg_sys::Datum) -> (Vec<pg_sys::Datum>, Vec<bool>) {
         // SAFETY: the vectors have room for all columns.
         unsafe {
@@ -208,7 +208,7 @@ impl Table {
         }
     }
 
-    /// The table must come from [`Table::open_latest`].
+    /// Only for a table from [`Table::open_latest`].
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
@@ -224,7 +224,7 @@ impl Table {
         }
     }
 
-    /// The table must come from [`Table::open_latest`].
+    /// Only for a table from [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
@@ -258,7 +258,7 @@ impl Table {
     fn take_lock(&self, row: &Row, policy: pg_sys::LockWaitPolicy::Type) -> Locked {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
-        // SAFETY: the row was read in this transaction (see the file's invariant).
+        // SAFETY: this transaction has read the row (see the invariant of this file).
         unsafe {
             let result = pg_sys::table_tuple_lock(
                 self.relation,
@@ -276,18 +276,18 @@ impl Table {
         }
     }
 
-    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, the row is
-    /// deleted by SQL.
+    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, SQL
+    /// deletes the row.
     pub fn delete(&self, row: &Row) {
         if !self.is_plain() {
             return future_job::remove(&[row.id]);
         }
         let mut tid = row.tid;
-        // SAFETY: the relation is open; the row was read and locked in this transaction.
+        // SAFETY: the relation is open. This transaction has read and locked the row.
         unsafe { pg_sys::simple_table_tuple_delete(self.relation, &mut tid, pg_sys::GetActiveSnapshot()) };
     }
 
-    /// Locks the row without waiting, and deletes it. A row that nobody has touched is deleted by one call.
+    /// Locks the row without waiting, and deletes it. Usually a single call does both.
     pub fn lock_and_delete(&self, row: &Row) -> Locked {
         if self.is_plain() && !row.is_own && !self.gives_back && self.is_deleted_at_once(row) {
             return Locked::Same;
@@ -299,14 +299,14 @@ impl Table {
         locked
     }
 
-    /// Returns `false`, and changes nothing, if a transaction has locked or changed the row. The caller then asks
-    /// [`Self::lock`] which transaction that is.
+    /// Returns `false` without a change if any transaction has locked or changed the row. [`Self::lock`] then says
+    /// which one.
     fn is_deleted_at_once(&self, row: &Row) -> bool {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
-        // SAFETY: the relation is open; the row was read in this transaction (see the file's invariant). The row is
-        // deleted as by the command that read it. A later command would raise an ERROR if the run itself has deleted
-        // the row. The first call lets the next command see the deletion.
+        // SAFETY: the relation is open, and this transaction has read the row. The delete uses the command that read
+        // the row. With a later command, it would raise an ERROR if the run has deleted the row itself. The first
+        // call makes the deletion visible to the next command.
         unsafe {
             pg_sys::GetCurrentCommandId(true);
             let result = pg_sys::table_tuple_delete(
@@ -339,7 +339,7 @@ fn found(result: pg_sys::TM_Result::Type) -> Locked {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // SAFETY: opened by `open`. After an ERROR, the abort closes it.
+        // SAFETY: `open` has opened it. After an ERROR, the abort closes it.
         if !std::thread::panicking() {
             // SAFETY: as above.
             unsafe {
@@ -364,7 +364,7 @@ fn say_invalid(id: i64) {
 
 pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid) -> pg_sys::Datum {
     let mut datums: Vec<pg_sys::Datum> = rows.into_iter().collect();
-    // SAFETY: composites are passed by reference, of variable length, aligned to 8 bytes.
+    // SAFETY: PostgreSQL passes composites by reference, with a variable length, aligned to 8 bytes.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_array(
             datums.as_mut_ptr(),

@@ -1,4 +1,4 @@
-//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of a pending check.
+//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of pending checks.
 
 use super::statement::Rows;
 use super::typed::{number, statement};
@@ -10,8 +10,8 @@ pub enum Suspicion {
     Exit,
 }
 
-// The statement locks the check's row first, and then the check's row in check_stat. A client may have locked the
-// check's row and wait for the row in check_stat. SKIP LOCKED avoids a deadlock with this client.
+// Lock order: the check's row, then its row in check_stat. A client may wait for the second lock while it holds the
+// first. SKIP LOCKED avoids a deadlock with this client.
 statement! {
     fn count_suspicion(ids: &[i64], crashes: i32, exits: i32) -> u64 = query,
     c"INSERT INTO awty_internal.check_stat AS t (check_id, crashes, exits)
@@ -26,7 +26,7 @@ statement! {
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// With NOT f.held, the planner might read the whole index of checks that are not held.
+// `NOT f.held` would let the planner read the whole index of checks that are not held.
 statement! {
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
     c"UPDATE awty.future_job AS f SET held = true
@@ -35,7 +35,7 @@ statement! {
         AND f.held IS DISTINCT FROM true"
 }
 
-// OFFSET 0 makes the plan start from the few suspected checks, and not from all pending checks of the role.
+// OFFSET 0 makes the plan start from the few suspected checks, not from all pending checks of the role.
 statement! {
     fn select_suspects(role: pg_sys::Oid) -> Vec<(i64, bool)> = query,
     c"SELECT s.check_id, s.crashes > 0
@@ -64,8 +64,8 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// The table is large if many checks are pending again, so it is read in pieces. New rows may arrive all the time, so a
-// piece that is not full is the last.
+// The table may be large, so it is read in pieces. New rows may arrive all the time, so the first incomplete piece is
+// the last.
 statement! {
     fn select_piece(after: i64, piece: i64) -> (Option<i64>, Vec<i64>) = query(read_piece),
     c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.check_id) END, pg_catalog.array_agg(p.check_id) FILTER (
@@ -88,8 +88,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// Deletes rows of checks that no longer exist. Such a row remains if a worker with an outdated list of suspects has
-/// ended the check.
+/// Deletes rows of ended checks. Such a row remains if a worker with an outdated list of suspects ended the check.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

@@ -80,7 +80,7 @@ statement!(
       UNION ALL SELECT a.rule FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL"
 );
 
-// The query has two parts, because held checks are in an index of their own.
+// Two parts, because held checks have an index of their own.
 statement! {
     pub fn lock_job(job: &Text, entity_name: Option<&Text>) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
@@ -136,8 +136,8 @@ statement!(
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
 );
 
-// If check_stat already has a row, an UPDATE changes it. ON CONFLICT would also lock the row, and in awty.travel() each
-// lock makes the row's list of lockers longer.
+// An UPDATE changes an existing row of check_stat. ON CONFLICT would also lock the row. In awty.travel(), each lock
+// lengthens the row's list of lockers.
 statement! {
     fn again(
         id: i64, slot: Time, done: i32, attempt: i32, run_time: TimeDelta, started_at: Time, lateness: TimeDelta,
@@ -186,7 +186,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// Until the lock is released, no run of the check can end.
+/// While the row is locked, no run of the check can end.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
@@ -195,7 +195,7 @@ pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &T
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Takes no lock, because a lock would undo a run in progress.
+/// Takes no lock, because a lock would undo a concurrent run.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
@@ -288,7 +288,7 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     again(id, slot, done, attempt, run_time, started_at, lateness, sqlstate, message, context, failed_at);
 }
 
-/// The caller has locked the rows. Raises an error if a user's trigger or rule keeps one of them.
+/// The caller has locked the rows. Raises an error if a user's trigger or rule keeps a row.
 pub fn remove(ids: &[i64]) {
     if delete_all(ids) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();

@@ -1,4 +1,4 @@
-//! Moves checks that end from `awty.future_job` to the history.
+//! Moves ended checks from `awty.future_job` to the history.
 
 use super::record::{End, FailureTexts, RunRecord};
 use super::statement::Arg;
@@ -15,8 +15,8 @@ use awty_core::{Outcome, Time};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 
-// The check is copied and deleted by separate statements, because PostgreSQL does not support an administrator's rules
-// on a DELETE inside WITH.
+// Copies and deletes the check in separate statements, because an administrator's rules do not work on a DELETE
+// inside WITH.
 statement! {
     fn archive_run(
         id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, done: i32, outcome: Text,
@@ -55,7 +55,7 @@ const COLUMNS: [Column; 20] = [
     (c"context", pg_sys::TEXTOID),
 ];
 
-// The caller has deleted the check's row, and check_stat has no row of the check.
+// Used for a check whose row is already deleted, and that has no row in check_stat.
 statement! {
     archive_one,
     [
@@ -82,7 +82,7 @@ statement! {
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 }
 
-// A run that has ended its own check has already written the history row.
+// If a run ends its own check, the check's history row already exists.
 statement! {
     fn answer_own(id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, outcome: Text) -> bool = query,
     c"UPDATE awty.future_job_history SET outcome = $6, started_at = $2, finished_at = greatest($2, $3), run_time = run_time + $4,
@@ -109,8 +109,8 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// Inserts rows without SQL where SQL would add nothing. The caller has deleted the rows of the checks, for all of which
-/// this run was the first.
+/// Inserts history rows, without SQL if possible. The caller has deleted the checks' rows. This run was the first of
+/// each check.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let times = [
         time(run.started_at),

@@ -1,8 +1,9 @@
-//! SQL statements on `awty_internal.hold`. If a check's run commits before it sees a new hold, the hold names an ended
-//! check until the next inspection. Therefore a hold also names the check's repetition, so that the inspection can hold
-//! the next occurrence.
+//! SQL statements on `awty_internal.hold`.
 //!
-//! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing.
+//! A hold also names the check's repetition, because a run may commit before it sees a new hold. The hold then names
+//! an ended check, until the next inspection holds the next occurrence instead.
+//!
+//! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 
 use super::typed::{row, statement};
 use crate::pg::text::Text;
@@ -17,7 +18,7 @@ pub struct Held {
 row!(Held { at, until });
 
 statement! {
-    /// If the check already has a hold, `held_at` of that hold stays, because the check was held from then on.
+    /// An existing hold keeps its `held_at`, because the check was held from then on.
     pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id) VALUES ($1, $3, $4, $4, $5, $6, (
           SELECT r.id FROM awty.future_job AS f JOIN awty_internal.repetition AS r
@@ -33,14 +34,14 @@ statement! {
 }
 
 statement! {
-    /// Leaves the hold in place if a client has locked the row of the hold.
+    /// Skips a hold that a client has locked.
     pub fn remove_passed(id: i64, now: Time) -> Option<Held> = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT p.check_id FROM awty_internal.hold AS p WHERE p.check_id = $1 AND p.held_until <= $2 FOR UPDATE SKIP LOCKED))
       RETURNING h.held_at, h.held_until"
 }
 
-// With f.held, a planner without statistics might read the whole index of held checks.
+// `f.held` could let a planner without statistics read the whole index of held checks.
 statement! {
     pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,
     c"SELECT 1 FROM awty.future_job AS f
@@ -55,11 +56,11 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// A client that is releasing a hold has locked the hold. SKIP LOCKED skips this hold. If this transaction has locked a
-// hold first, the client waits for the transaction, and then looks for the hold again.
+// A client that releases a hold has locked it, so SKIP LOCKED skips it. A client that finds the hold locked waits,
+// and then looks for the hold again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of the same repetitions. This is needed if the run
-    /// that scheduled an occurrence could not see the hold, or saw an earlier one. The statement does not set `held` yet.
+    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. An occurrence lacks the
+    /// hold if the run that scheduled it could not see the hold or its latest change. Does not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
@@ -89,10 +90,10 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// A hold that a client is releasing is skipped. If the client rolls back, a later inspection finds the hold.
+// Skips a hold that a client is releasing. If the client rolls back, a later inspection finds the hold.
 statement! {
-    /// Returns the checks that have a hold. If a client has held a check during its run, the check has a hold but is
-    /// not marked as held.
+    /// Returns the checks that have a hold. A check that was held during its run has a hold, but is not marked as
+    /// held.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }
@@ -142,7 +143,7 @@ pub fn carry(ended: &[(i64, i64)]) {
 }
 
 statement! {
-    /// `role` limits the search to one role's jobs; InvalidOid stands for all roles.
+    /// Limits the search to one role's jobs; InvalidOid means all roles.
     pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
     c"SELECT h.held_until FROM awty_internal.hold AS h
       WHERE h.held_until IS NOT NULL AND h.held_until > $2 AND ($1 IS NULL OR (
@@ -159,7 +160,7 @@ statement! {
 }
 
 statement! {
-    /// Deletes holds that have ended, of checks that are not marked as held because a client held them during a run.
+    /// Deletes ended holds of checks that are not marked as held, because a client held them during a run.
     pub fn remove_unheld(ids: &[i64], now: Time) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT o.check_id FROM awty_internal.hold AS o

@@ -1,4 +1,4 @@
-//! SQL statements on `awty_internal.in_flight`, the checks that each worker is about to run.
+//! SQL statements on `awty_internal.in_flight`, which has the checks that each worker is about to run.
 
 use super::typed::{row, statement};
 use std::collections::BTreeMap;
@@ -19,8 +19,8 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// A row is deleted only if it has not changed since it was read, because a new worker may have replaced it. The result
-// has one id per row and no arrays, because an administrator may have written an array that this program cannot read.
+// Deletes a row only if it is unchanged since it was read, because a new worker may have replaced it. Returns single
+// ids, because an administrator may have written an array that awty cannot read.
 statement! {
     fn delete_read(workers: Vec<i32>, xids: Vec<i64>) -> Vec<(i32, i64)> = query,
     c"WITH gone AS (

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
-    /// The name is empty if external workers claim the job's checks.
+    /// Empty if external workers claim the job's checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,
@@ -198,7 +198,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // `awty.slot` may have changed since the job was cached, so the width is computed again.
+        // Computes the width again, because `awty.slot` may have changed since the job was cached.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;
@@ -215,7 +215,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     found
 }
 
-/// Waits up to `PATIENCE` for another transaction's change.
+/// Waits for another transaction's change, but no longer than `PATIENCE`.
 pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     waiting_for(name, || lock_one(name))
 }

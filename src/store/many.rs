@@ -1,3 +1,5 @@
+//! Schedules many checks with one statement.
+//!
 //! Invariant: rows are written and locked in the order of the given keys, so callers with overlapping keys cannot
 //! deadlock.
 
@@ -8,7 +10,7 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// The select list has unnest(), because in FROM its rows would first be written to disk. ON CONFLICT is left out,
+// unnest() is in the select list, because in FROM its rows would first be written to disk. There is no ON CONFLICT,
 // because it would double the cost per row.
 statement!(
     insert_all,
@@ -19,8 +21,8 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
-// ON CONFLICT locks the conflicting row even if the WHERE condition is false. SET names a column of a unique index, so
-// that the lock is as strong as FOR UPDATE.
+// ON CONFLICT locks the conflicting row even if the WHERE condition is false. SET names a column of a unique index,
+// which makes the lock as strong as FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -76,7 +78,7 @@ pub struct NewChecks {
 
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// The due time of each check, or NULL if all checks are due at `slot`.
+    /// Due time of each check. NULL if all checks are due at `slot`.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,

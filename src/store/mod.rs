@@ -1,6 +1,6 @@
-//! SQL statements on the engine's tables, one file per table.
+//! SQL statements on the engine's tables, with one file per table.
 //!
-//! Invariant: every statement is prepared, passes all values as parameters, qualifies every name, and runs with the
+//! Invariant: every statement is prepared, passes values only as parameters, qualifies every name, and runs with the
 //! owner's rights (`crate::pg::owner::as_owner`).
 
 pub mod check_row;

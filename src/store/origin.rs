@@ -1,5 +1,5 @@
-//! SQL statements on `awty_internal.origin`, which records whether this database's rows come from another database or a
-//! backup.
+//! SQL statements on `awty_internal.origin`, which records whether the database's rows come from another database or
+//! a backup.
 
 use super::typed::statement;
 use crate::pg::{catalog, clock};
@@ -9,10 +9,10 @@ use crate::store::typed::number;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// The restore of a dump fills this table last. So a database that has jobs or checks but no row in this table is being
+// A restore of a dump fills this table last. So a database with jobs or checks, but without a row here, is being
 // restored.
 //
-// After a restore of the server, an inspection writes 0 as the OID of the database. No database has this OID, so the
+// After a restore of the server, an inspection writes 0 as the database's OID. No database has this OID, so the
 // database stays held, even after pg_upgrade or a dump.
 statement! {
     fn select_hold(database: pg_sys::Oid, restored_at: Option<Time>) -> Option<i32> = query,
@@ -25,8 +25,7 @@ statement! {
 }
 
 statement! {
-    /// Marks the database as restored, with 0 as its OID. A dump or a clone copies this mark together with the other
-    /// rows.
+    /// Marks the database as restored, with 0 as its OID. Dumps and clones copy this mark.
     pub fn mark_as_restored() = query,
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }
@@ -42,8 +41,7 @@ statement! {
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 }
 
-// The statement writes the row only if the table is empty. Otherwise two sessions that register jobs would wait for
-// each other.
+// Writes only if the table is empty. Otherwise two sessions that register jobs would wait for each other.
 statement! {
     fn claim_own(database: pg_sys::Oid, restored_at: Option<Time>) = query,
     c"INSERT INTO awty_internal.origin (identity, database, restored_at) SELECT i.last_value, $1, $2 FROM awty_internal.identity AS i
@@ -61,7 +59,7 @@ statement! {
 }
 
 statement! {
-    /// A dump does not include the number of this installation.
+    /// A dump does not include this installation's number.
     pub fn identity() -> i64 = query_latest(number),
     c"SELECT i.last_value FROM awty_internal.identity AS i"
 }

@@ -1,6 +1,7 @@
-//! Invariant: history is removed by whole days. A client waits for a lock of this module no longer than the caller's
-//! `lock_timeout`. The module does not run while the database has no job, so that a restore can create the partitions
-//! under their own names.
+//! Creates and drops the daily partitions of the history.
+//!
+//! Invariant: a client waits for a lock of this module no longer than the caller's `lock_timeout`. The module does
+//! not run while the database has no job, so that a restore can create the partitions under their own names.
 
 use super::typed::statement;
 use crate::pg::owner::as_owner;
@@ -42,7 +43,7 @@ impl Partitioned {
         }
     }
 
-    /// Without statistics, EXPLAIN does not disclose the values of these columns.
+    /// Columns without statistics, so that EXPLAIN does not disclose their values.
     fn hidden(self) -> &'static [&'static str] {
         match self {
             Self::History => &["job", "entity_name", "entity_key", "args", "sqlstate", "message", "context"],
@@ -114,8 +115,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Both tables are locked first. A reader that waited only for the default partition would miss the moved
-            // rows. A writer that had already chosen the default partition would violate its constraint.
+            // Locks both tables first. Otherwise a reader that waits only for the default partition would miss the
+            // moved rows. A writer that has chosen the default partition would violate its constraint.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
@@ -128,8 +129,7 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-/// Drops the partitions of days before `than`. If all rows of the default partition are that old, truncates the default
-/// partition.
+/// Drops the partitions of days before `than`. Truncates the default partition if all its rows are that old.
 pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
@@ -164,7 +164,7 @@ fn stray_rows(parted: Partitioned, day: NaiveDate) -> i64 {
     count.unwrap_or(0)
 }
 
-/// Unlike CREATE TABLE … PARTITION OF, ATTACH does not block readers and writers of the history.
+/// Uses ATTACH, because CREATE TABLE … PARTITION OF would block readers and writers of the history.
 fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     let Some(next) = day.succ_opt() else { return };
     let (name, table) = (parted.name_of(day), parted.table());
@@ -178,7 +178,7 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
     run(&format!("ALTER TABLE awty_internal.{name} ENABLE ROW LEVEL SECURITY"));
-    // pg_dump reads each partition as a table of its own.
+    // pg_dump reads each partition as a separate table.
     run(&format!("GRANT SELECT ON awty_internal.{name} TO pg_database_owner"));
     run(&format!(
         "CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner, pg_read_all_data USING (true)"
@@ -199,7 +199,7 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     ));
 }
 
-/// The only variable parts are dates, and names of roles that PostgreSQL has quoted.
+/// Only dates and quoted role names may vary in the command.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: after an ERROR, the abort cleans SPI up.

@@ -5,14 +5,14 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// A prepared transaction may hold a lock for days, so the wait for a lock is limited.
+/// Longest wait for a lock. Without a limit, a prepared transaction could make a client wait for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {
     let busy = AssertUnwindSafe(busy);
     PgTryBuilder::new(AssertUnwindSafe(|| {
         as_owner(|| {
-            // SAFETY: a setting in milliseconds; 0 for no limit.
+            // SAFETY: a setting in milliseconds. 0 means no limit.
             let own = unsafe { pg_sys::LockTimeout };
             if own == 0 || own > PATIENCE.1 {
                 owner::set_local(c"lock_timeout", PATIENCE.0);

@@ -7,8 +7,8 @@ statement! {
       WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
 }
 
-/// Returns whether a transaction was prepared within the last minute. Such a transaction may have announced checks that
-/// appear only at COMMIT PREPARED. If a transaction was prepared earlier, a regular inspection finds its checks.
+/// Returns whether a transaction was prepared in the last minute. Its checks appear only at COMMIT PREPARED, after
+/// their announcement. A regular inspection finds the checks of older prepared transactions.
 pub fn any_young() -> bool {
     settings::max_prepared_transactions() > 0 && is_any_recent()
 }

@@ -1,5 +1,7 @@
-//! Invariant: a statement is planned once, and reads tables by index, because a table that was empty at planning time
-//! may later have ten million rows.
+//! Prepared statements.
+//!
+//! Invariant: a statement is planned once and uses indexes, because a table that was empty at planning time may later
+//! have ten million rows.
 
 use crate::pg::owner;
 use crate::pg::relations;
@@ -14,7 +16,7 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// Stands for an array of rows of `awty.future_job`, whose type's OID differs between databases.
+/// Placeholder for an array of rows of `awty.future_job`. Its type's OID differs between databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;
@@ -31,7 +33,7 @@ impl Prepared {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// A parallel query must not take a new snapshot, so it uses the current one.
+    /// Uses a new snapshot. A parallel query may not take one, so it uses the current snapshot.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }
@@ -51,11 +53,11 @@ impl Statement {
     }
 
     fn run_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
-        // SAFETY: the call only reads a variable.
+        // SAFETY: reads a variable.
         if unsafe { pg_sys::IsInParallelMode() } {
             return self.run(args, true, read);
         }
-        // SAFETY: the snapshot is popped below, or by the abort.
+        // SAFETY: the code below, or the abort, pops the snapshot.
         unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
         let result = self.run(args, true, read);
         // SAFETY: as above.
@@ -68,7 +70,7 @@ impl Statement {
         let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
         let nulls: Vec<std::ffi::c_char> =
             args.iter().map(|arg| if arg.is_some() { b' ' } else { b'n' } as std::ffi::c_char).collect();
-        // SAFETY: values and nulls have one entry per parameter; after an ERROR, the abort cleans SPI up.
+        // SAFETY: values and nulls have one entry per parameter. After an ERROR, the abort cleans SPI up.
         unsafe {
             pg_sys::SPI_connect();
             let plan = self.prepared();
@@ -86,7 +88,7 @@ impl Statement {
     /// SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
         let mut plan = self.plan.get();
-        // SAFETY: a kept plan lives as long as the process; SPI is connected.
+        // SAFETY: SPI is connected. A kept plan lives as long as the process.
         unsafe {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
@@ -144,9 +146,9 @@ pub struct Rows {
 impl Rows {
     /// # Safety
     ///
-    /// SPI must be connected, and stay connected while the rows are read.
+    /// SPI must stay connected while the rows are read.
     pub unsafe fn current() -> Self {
-        // SAFETY: by the contract of this function.
+        // SAFETY: the caller has connected SPI.
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
     }
 
@@ -162,7 +164,7 @@ impl Rows {
     }
 
     pub fn len(&self) -> usize {
-        // SAFETY: SPI's current table, valid until SPI_finish, which comes after the reader returns.
+        // SAFETY: SPI's current table, valid until SPI_finish. The reader returns before.
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
     }
 
@@ -201,7 +203,7 @@ pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: copied into the memory of the caller that connected SPI.
+        // SAFETY: the value is copied into the memory of the caller that connected SPI.
         (!is_null).then(|| Self(unsafe { pg_sys::SPI_datumTransfer(datum, false, -1) }))
     }
 }

@@ -7,10 +7,10 @@ use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::{self, Oid};
 
-/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`, where `query` may be another method of
-/// [`super::statement::Prepared`]. If the result is no [`Outcome`], `query(reader)` replaces `query`.
+/// Declares a statement as `pub fn name(parameters) -> Result = query, c"SQL"`. `query` may be another method of
+/// [`super::statement::Prepared`]. If the result is no [`Outcome`], write `query(reader)`.
 ///
-/// The plain form returns the statement, for types that the typed form does not support.
+/// The plain form returns the statement, for types that the first form does not support.
 macro_rules! statement {
     ($name:ident, [$($type:ident),*], $sql:expr) => {
         fn $name() -> crate::store::statement::Prepared {

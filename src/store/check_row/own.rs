@@ -1,10 +1,10 @@
-//! Reads the row of a check that this transaction itself has written, as in `awty.travel()`.
+//! Reads the row of a check that this transaction itself has written, as `awty.travel()` does.
 //!
-//! Such a row needs no lock, because no other transaction can see it. A lock would be expensive: each run is a
-//! subtransaction, so each lock would add an entry to a list of lockers that all later runs read.
+//! Such a row needs no lock, because no other transaction can see it. A lock would also be slow. Each run is a
+//! subtransaction, so each lock would lengthen a list of lockers that all later runs read.
 //!
-//! If `awty.travel()` locks a row of another transaction, it releases the lock at once, for the same reason. Other
-//! sessions may then change the row, because `awty.travel()` never commits its own changes.
+//! For the same reason, `awty.travel()` releases its locks on other rows at once. Other sessions may then change
+//! these rows, because `awty.travel()` never commits its own changes.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;
@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 impl Table {
     pub(super) fn look_at_own(&self, row: &Row) -> Locked {
         let mut tid = row.tid;
-        // SAFETY: the row was read in this transaction; the snapshot is popped here.
+        // SAFETY: this transaction has read the row. The snapshot is popped here.
         unsafe {
             pg_sys::CommandCounterIncrement();
             pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
