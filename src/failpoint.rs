@@ -1,9 +1,9 @@
-//! A failpoint is a step at which a test can make a process fail. Without the feature `failpoints`, it does nothing.
+//! Failpoints: steps at which a test can make a process fail. They do nothing without the feature `failpoints`.
 //!
-//! A file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`). The process that
-//! reaches the step removes the file first, so that the action happens once.
+//! The file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`). The process
+//! that reaches the step first removes the file, so that the action happens once.
 //!
-//! Invariant: a step whose [`Step::may_raise`] is false raises nothing, because no real error is possible there.
+//! Invariant: a step whose [`Step::may_raise`] is false raises no error, because no real error is possible there.
 
 #[cfg(feature = "failpoints")]
 mod steps;
@@ -48,7 +48,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Two failpoints stand just before and just after each commit writes its WAL record.
+    /// Adds two failpoints, just before and just after each commit writes its WAL record.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };
@@ -56,7 +56,7 @@ mod armed {
 
     /// # Safety
     ///
-    /// Only PostgreSQL calls this function.
+    /// Only PostgreSQL may call this function.
     #[pg_guard]
     unsafe extern "C-unwind" fn at_commit(event: pg_sys::XactEvent::Type, _argument: *mut std::ffi::c_void) {
         match event {

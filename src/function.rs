@@ -1,5 +1,5 @@
-//! A job's function, its owner and its rights may change at any time. So awty looks them up when the job is registered,
-//! when a check is scheduled, and before runs.
+//! Finds a job's function. The function, its owner and its rights may change at any time. So awty looks them up when
+//! a job is registered, when a check is scheduled, and before runs.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -15,14 +15,14 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// Whether the function returns the time of the next run. If it returns void, each check ends after one run.
+    /// Whether the function returns the time of the next run. With a void function, each check ends after one run.
     pub answers: bool,
 }
 
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A parenthesis would begin the function's arguments.
+    // A parenthesis would start the function's arguments.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -113,8 +113,7 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` while the job is being registered, because the function then decides whether the job is
-/// set-based.
+/// `set_based` is `None` during the registration, because the function then decides whether the job is set-based.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -134,7 +133,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // Only awty itself registers jobs with functions of `awty_internal`.
+    // Only awty registers jobs with functions of `awty_internal`.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -153,8 +152,8 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since the registration, another user may have created a function of this name. Or the role that registered the
-    // job may have lost its membership in the job's role.
+    // Since the registration, another user may have created a function of this name, or the registering role may have
+    // lost its membership in the job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -178,8 +177,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     Ok(found.oid)
 }
 
-/// While a job is being registered, exactly one function of this name must have suitable arguments. Later, two of them
-/// may exist, and the function that takes a check is used.
+/// During the registration, exactly one function of this name must have suitable arguments. Later there may be two.
+/// The function that takes a check then has precedence.
 fn find(
     schema: &Text,
     name: &Text,

@@ -8,14 +8,14 @@
 //! - [`store`] has the SQL statements on the tables of the engine.
 //! - [`mod@function`] finds a job's function, which has one of the forms of [`signature`].
 //! - [`call`] reads the arguments, rights and options of every SQL call.
-//! - [`calendar`] computes open time, which repetitions and rules use.
-//! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`] and [`trial`] each contain one feature: statistics,
-//!   repetitions, rules, external workers, dry runs and time travel.
+//! - [`calendar`] computes open time for repetitions and rules.
+//! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`] and [`trial`] each have one feature: statistics,
+//!   repetitions, rules, external workers, and dry runs with time travel.
 //! - [`run`] runs checks, and handles crashes.
 //! - [`worker`], [`launcher`] and [`maintainer`] are the background processes.
 //! - [`api`] has the SQL calls about jobs, checks and the status.
 //!
-//! All decisions about time are in the crate `awty-core`. DESIGN.md describes how the processes work together.
+//! The crate `awty-core` makes all decisions about time. DESIGN.md describes how the processes work together.
 //!
 //! Invariant: PostgreSQL's ERROR unwinds through every frame here (`panic = "unwind"`). awty does not run during a
 //! binary upgrade or in single-user mode.

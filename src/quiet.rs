@@ -1,10 +1,10 @@
-//! Ends each hold of a check and each pause of a job at its planned end.
+//! Ends holds of checks and pauses of jobs at their planned ends.
 //!
-//! The maintainer ends the holds and pauses of all roles, and `awty.travel()` ends those of its own role. The launcher
-//! starts an inspection at the earliest planned end.
+//! The maintainer does this for all roles, and `awty.travel()` for its own role. The launcher starts an inspection at
+//! the earliest planned end.
 //!
-//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. A row that another
-//! session has locked is left for the next inspection. If awty holds a check because of crashes, the check stays held.
+//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. A row that
+//! another session has locked waits for the next inspection. A check that is held because of crashes stays held.
 
 use crate::pg::clock;
 use crate::repeat::continuation::{Continuation, Decision};
@@ -23,7 +23,7 @@ const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 pub type Place = (Time, i64);
 pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// Stands for the jobs of all roles. Statements receive it as NULL.
+/// All roles. Statements receive it as NULL.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
@@ -43,16 +43,16 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Returns the place after which the next call continues, or `None` after the last piece. A client may have locked a
-/// whole piece.
+/// Ends one piece of the holds. Returns the place where the next call continues, or `None` after the last piece. The
+/// piece may be locked as a whole, so an empty result does not mean the end.
 pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     let passed = hold::passed(now, role, after.0, after.1, PIECE);
     let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
     if ids.is_empty() {
         return None;
     }
-    // If a run has seen such a hold and commits meanwhile, it marks its check as held. The next statement finds the
-    // check.
+    // A concurrent run that has seen such a hold marks its check as held when it commits. The next statement then
+    // finds the check.
     hold::remove_unheld(&ids, now);
     for held in future_job::lock_held(&ids, settings::max_crashes()) {
         end_hold(&held, now);
@@ -69,7 +69,7 @@ pub fn end_passed(role: pg_sys::Oid, now: Time) {
 }
 
 fn end_hold(held: &LockedHeld, now: Time) {
-    // If a client has locked or extended the hold meanwhile, the hold stays.
+    // A hold stays if a client has locked or extended it meanwhile.
     let Some(ended) = hold::remove_passed(held.check.id, now) else { return };
     match job::find(&held.job) {
         _ if held.is_after_crashes => {}
@@ -78,8 +78,8 @@ fn end_hold(held: &LockedHeld, now: Time) {
     }
 }
 
-/// If the check became due during the hold, the job's `on_missed` decides what happens to it. The caller must have
-/// locked the check's row and removed its hold.
+/// If the check became due during the hold, the job's `on_missed` applies. The caller must have locked the check's
+/// row and removed its hold.
 pub fn release(check: &Pending, job: &Job, ended: Option<Held>, now: Time) {
     future_job::release(check.id);
     check_stat::absolve(check.id);

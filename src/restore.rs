@@ -1,7 +1,7 @@
-//! After a restore of a server from a backup, the server's databases run no checks until `awty.adopt()`.
+//! Detects the restore of a server from a backup. The restored databases run no checks until `awty.adopt()`.
 //!
-//! A start of the server is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not. Each
-//! database stores in `awty_internal.origin` the restore after which it was adopted.
+//! A start of the server is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not.
+//! `awty_internal.origin` stores after which restore its database was adopted.
 //!
 //! Invariant: a later restore has a later time, whatever the clock shows. A copy of the disks without a backup is not
 //! detected, because PostgreSQL treats it as a crash.
@@ -25,13 +25,12 @@ pub enum Hold {
 
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns the time of the last restore. Returns `None` if there was no restore, or if `awty.auto_adopt` was on at the
-/// restore.
+/// Returns the time of the last restore, or `None` if there was none, or if `awty.auto_adopt` was on at the restore.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// The postmaster calls this before recovery, which removes the signal files.
+/// The postmaster calls this before recovery, because recovery removes the signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! All settings are server-level (`postgresql.conf`, reloaded on SIGHUP), so users cannot change them.
+//! awty's settings. All of them are server-level (`postgresql.conf`, reloaded on SIGHUP), so users cannot change
+//! them.
 
 use awty_core::Width;
 use chrono::TimeDelta;
@@ -57,17 +58,17 @@ pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// 0 means that there is no limit.
+/// 0 means no limit.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// `None` means that rows are kept for ever.
+/// `None` means that rows are never deleted.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// `None` means that rows are kept for ever.
+/// `None` means that rows are never deleted.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }
@@ -248,7 +249,7 @@ pub fn register() {
     reserve_prefix();
 }
 
-/// PostgreSQL would otherwise accept misspelt `awty.` settings.
+/// Makes PostgreSQL refuse misspelt `awty.` settings.
 fn reserve_prefix() {
     // SAFETY: a constant C string.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"awty".as_ptr()) };

@@ -1,4 +1,4 @@
-//! Lists all failpoints. A test compares this list with the calls of `failpoint!` in the code.
+//! Lists all failpoints. A test compares the list with the calls of `failpoint!`.
 
 pub struct Step {
     pub name: &'static str,

@@ -1,6 +1,6 @@
-//! Invariant: if a worker never starts, its reserved entry in shared memory is freed.
+//! Starts workers and maintainers. If the server has no free process, the launcher waits longer after each attempt.
 //!
-//! If the server has no free process, the launcher waits longer after each attempt.
+//! Invariant: if a worker never starts, its reserved entry in shared memory is freed.
 
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
@@ -15,7 +15,8 @@ use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// After this time, the launcher frees the entry that it reserved for a worker. A worker that starts later exits.
+/// After this time, the launcher frees the entry of a worker that has not started. If the worker starts later, it
+/// exits.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -49,7 +50,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: RegisterDynamicBackgroundWorker allocated it; it is not used after this.
+        // SAFETY: RegisterDynamicBackgroundWorker allocated it. It is not used afterwards.
         unsafe { pg_sys::pfree(self.0.cast()) };
     }
 }
@@ -118,7 +119,7 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // The role's entry is kept. Otherwise an inspection that still runs would seem to have found no awty in the
+            // The role's entry stays. Otherwise a concurrent inspection would seem to have found no awty in the
             // database.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
@@ -154,8 +155,7 @@ impl Children {
         }
     }
 
-    /// All roles that got no process ask for one again at the same time. So the wait does not grow with the number of
-    /// roles.
+    /// The roles that got no process ask again at the same time. So the wait does not grow with the number of roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

@@ -1,4 +1,4 @@
-//! `awty_core::inspections` decides in which order databases are inspected.
+//! Lists the databases. `awty_core::inspections` decides their order of inspection.
 
 use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;
@@ -71,7 +71,7 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // Makes an entry for the database in shared memory. If the inspection finds no awty, the entry is removed.
+            // If the inspection finds no awty in the database, it removes this entry from shared memory.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)
@@ -128,7 +128,7 @@ fn open_databases() -> Vec<pg_sys::Oid> {
                 break;
             }
             let database = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>();
-            // A connection limit of -2 marks a database whose DROP DATABASE was interrupted.
+            // A limit of -2 marks a database whose DROP DATABASE was interrupted.
             if database.datallowconn && !database.datistemplate && database.datconnlimit != -2 {
                 open.push(database.oid);
             }

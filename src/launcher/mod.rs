@@ -1,7 +1,8 @@
-//! The launcher connects to no database, so it blocks no command. A new launcher can read all it needs from the tables.
+//! The launcher starts workers and maintainers. It connects to no database, so it blocks no command. After a crash, a
+//! new launcher reads all it needs from the tables.
 //!
-//! Each turn of the main loop answers signals, and an error ends only the turn. The launcher sleeps for at most a
-//! second, so that it misses no due check when the clock jumps.
+//! An error ends only one turn of the main loop. The launcher sleeps for at most a second, so that it misses no due
+//! check when the clock jumps.
 
 mod children;
 mod database_cache;
@@ -68,8 +69,7 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // From now on, a session that schedules a check must wake the launcher, because this turn of the launcher may
-        // miss the check.
+        // From now on, a session that schedules a check must wake the launcher, because this turn may miss the check.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -86,9 +86,8 @@ impl Launcher {
         wait
     }
 
-    /// Stores the time when awty was enabled, because checks that were due before this time count as missed. If the
-    /// clock is set back, the stored time is lowered to the present time. Otherwise checks that become due later would
-    /// count as missed too.
+    /// Stores when awty was enabled, because checks that were due before count as missed. If the clock is set back,
+    /// the stored time moves to the present. Otherwise checks that become due later would also count as missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -190,27 +189,27 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     })
 }
 
-/// PostgreSQL's timers in the workers use the wall clock, which may jump, so the launcher measures runs by the
-/// monotonic clock.
+/// Interrupts runs that exceed their time. Uses the monotonic clock, because the timers in the workers use the wall
+/// clock, which may jump.
 fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // No run is in progress, so the worker may be terminated even if it waits for a standby.
+                // No run is in progress, so the worker may be terminated even while it waits for a standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
                 }
                 continue;
             };
-            // An interrupt would end the wait for a standby, but the transaction would still be committed. The worker
-            // would then begin its next run although no standby has this commit.
+            // An interrupt would end the wait for a standby, but keep the commit. The worker would then start its
+            // next run although no standby has this commit.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // A worker cannot give up its entry while shared memory is locked, so the PID is still the worker's.
+                // A worker cannot give up its entry while shared memory is locked. So the PID is still the worker's.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.
                 unsafe { libc::kill(entry.pid, signal) };

@@ -1,9 +1,9 @@
-//! Inspects one database and ends.
+//! The maintainer inspects one database and exits.
 //!
-//! Inspections happen after a start, on request, and as an audit once a minute at most, which finds checks that were
-//! not announced.
+//! An inspection happens after a start, on request, and as a regular audit. The audit finds checks that were not
+//! announced. It happens at most once a minute.
 //!
-//! Invariant: an inspection without work writes nothing, and runs no code of a user.
+//! Invariant: an inspection without work writes nothing, and runs no user's code.
 
 mod task;
 
@@ -35,7 +35,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// A vacuum may wait for a reader that pins an index page. Meanwhile, the next inspection and DROP EXTENSION wait, and
+/// A vacuum may wait for a reader that pins an index page. The next inspection and DROP EXTENSION then wait too, and
 /// DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -60,7 +60,7 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // The inspection found no awty. If awty was installed meanwhile, another inspection was requested, and the
+            // The inspection found no awty. If awty was installed meanwhile, an inspection was requested, and the
             // database keeps its entry in shared memory.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
@@ -108,8 +108,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // Rows that a crash left in `in_flight` are taken before the first worker starts. Otherwise the rows of
-            // that worker would be mistaken for such rows.
+            // A crash leaves rows in `in_flight`. They are handled before the first worker starts, because this
+            // worker's rows look the same.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -128,9 +128,9 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Partitions must be made before the first ended check goes to the history. If rows of a day are already in the
-        // default partition, the day cannot get its own partition. A held database also needs partitions, because it
-        // may be a subscriber of logical replication, which receives rows for each day.
+        // A day's partition must exist before the day's first check ends. If rows of the day are already in the
+        // default partition, the partition cannot be created. A held database also needs partitions, because logical
+        // replication may send it rows for each day.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -151,7 +151,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
                             DatabaseProblem::None
                         }
-                        // This problem is over, because no role waits any more for a connection or a worker.
+                        // No role waits any more for a connection or a worker, so this problem is over.
                         (
                             _,
                             DatabaseProblem::RoleCannotConnect
@@ -224,7 +224,7 @@ fn compute_again(database: pg_sys::Oid) {
     }
 }
 
-/// The job was unregistered while the checks were being committed, or its role was dropped.
+/// Ends checks whose job was unregistered during their commit, or whose role was dropped.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
@@ -246,7 +246,7 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     problems
 }
 
-/// A client may hold a check during its run, and the run may not see the hold. This task marks such checks as held.
+/// Marks checks as held that a client held during a run. Such a run may not see the hold.
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);
@@ -256,7 +256,7 @@ fn hold_late(_now: Time) {
         let mut late = hold::late(after, STRAYS);
         let Some(last) = late.last() else { break };
         after = *last;
-        // Holding a running check would undo its run.
+        // A hold would undo the run of a running check.
         shmem::read(|shared| late.retain(|id| shared.running_since(here, *id, mono).is_none()));
         if !late.is_empty() {
             hold::apply(inspected::lock_some_of(&late));
@@ -282,7 +282,7 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// A busy database is vacuumed every few seconds, but maintained less often, because clients may have to wait.
+/// A busy database is vacuumed every few seconds. Other maintenance is rarer, because clients may have to wait.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
@@ -304,7 +304,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // VACUUM has ended the transaction and released the locks on awty's tables, so they are locked again.
+        // VACUUM has ended the transaction, which released the locks on awty's tables. So they are locked again.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

@@ -1,4 +1,4 @@
-//! A failed task is logged and shown in `awty.status`. The other tasks still run.
+//! Runs the tasks of the maintainer. A failed task is logged and shown in `awty.status`. The other tasks still run.
 
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
@@ -13,7 +13,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// A change of partitions makes a client wait no longer than this.
+/// Longest time for which a change of partitions makes a client wait.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
@@ -29,7 +29,7 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// Ends this process if a command such as DROP DATABASE waits for it. The next inspection does the tasks that are left.
+/// Ends this process if a command such as DROP DATABASE waits for it. The next inspection does the remaining tasks.
 pub fn leave_if_wanted(database: pg_sys::Oid) {
     if !process::is_database_wanted(database) {
         return;

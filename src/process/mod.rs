@@ -1,3 +1,5 @@
+//! What all background processes of awty share.
+//!
 //! Invariant: SIGTERM ends a process at its next interrupt check (`die`), even within a run. So no awty process
 //! outlives a shutdown or DROP DATABASE … WITH (FORCE).
 
@@ -28,15 +30,15 @@ pub fn was_terminated_by_another() -> bool {
 ///
 /// Runs in a signal handler.
 unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: the kernel passes a valid pointer, and all calls are safe in a signal handler.
+    // SAFETY: the kernel passes a valid pointer. All calls are safe in a signal handler.
     unsafe {
         let _ = TERMINATED_BY.compare_exchange(0, (*info).si_pid(), Ordering::Relaxed, Ordering::Relaxed);
         unbound::DIE(signal);
     }
 }
 
-/// By default, the C library returns the end of the heap to the kernel whenever 128 kB are free, and the next statement
-/// requests it again. Freeing one larger piece raises this threshold.
+/// Makes the C library keep freed memory. By default, it returns the end of the heap to the kernel whenever 128 kB
+/// are free, and the next statement requests the memory again. Freeing one larger piece raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -50,7 +52,7 @@ pub struct Assignment {
     pub generation: u64,
 }
 
-/// Every role can see a process's name, so it contains no job or role.
+/// A process's name contains no job or role, because every role can see it.
 pub fn describe(
     name: &CStr,
     function: &CStr,
@@ -61,7 +63,7 @@ pub fn describe(
         bgw_flags: (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as i32,
         bgw_start_time: pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished,
         bgw_restart_time: restart,
-        // SAFETY: this process's PID; 0 in the postmaster.
+        // SAFETY: this process's PID. It is 0 in the postmaster.
         bgw_notify_pid: if assignment.is_some() { unsafe { pg_sys::MyProcPid } } else { 0 },
         ..Default::default()
     };
@@ -71,7 +73,7 @@ pub fn describe(
     copy(&mut worker.bgw_function_name, function);
     if let Some(assignment) = assignment {
         const { assert!(size_of::<Assignment>() <= pg_sys::BGW_EXTRALEN as usize) };
-        // SAFETY: plain bytes, and the size is asserted above.
+        // SAFETY: plain bytes. The size is asserted above.
         unsafe { worker.bgw_extra.as_mut_ptr().cast::<Assignment>().write_unaligned(assignment) };
     }
     worker
@@ -96,7 +98,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // pqsignal() would not tell the handler which process sent SIGTERM.
+        // pqsignal() would not tell the handler which process sent the SIGTERM.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -104,7 +106,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // Reads the configuration files again, because a SIGHUP had no effect before the handler was installed.
+        // A SIGHUP before this point had no effect, so the configuration is read again.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
@@ -167,7 +169,7 @@ pub fn is_orphan() -> bool {
     u32::try_from(postmaster).is_ok_and(|postmaster| postmaster != std::os::unix::process::parent_id())
 }
 
-/// DROP, RENAME and copies of a database wait only five seconds for connections to end.
+/// Such a command (DROP, RENAME or a copy of the database) waits only five seconds for connections to end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,
@@ -178,7 +180,7 @@ pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
         locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
     };
     let mode = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: the lock mode that connecting uses, taken without waiting and released at once.
+    // SAFETY: takes the lock mode of a new connection, without waiting, and releases it at once.
     unsafe {
         match pg_sys::LockAcquire(&tag, mode, true, true) {
             pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL => true,

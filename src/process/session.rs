@@ -1,3 +1,5 @@
+//! Cleans the session between runs.
+//!
 //! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run.
 
 use super::transaction::{Verdict, transaction};
@@ -10,10 +12,11 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does what DISCARD ALL does, except for settings, which the transaction has undone, and LISTEN, which awty refuses.
+/// Does the same as DISCARD ALL, except for settings and LISTEN. The transaction has undone the settings, and awty
+/// refuses LISTEN.
 pub fn clean() {
     if !has_temporary_schema() {
-        // SAFETY: the call outside a transaction finds no portal, prepared statement or lock that belongs to one.
+        // SAFETY: outside of a transaction, no portal, prepared statement or lock belongs to one.
         unsafe { drop_all() };
         IS_CLEAN.set(true);
         return;
@@ -34,7 +37,7 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// Only temporary tables are dropped by a transaction.
+/// A transaction is needed only to drop temporary tables.
 fn has_temporary_schema() -> bool {
     let (mut schema, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: a getter.
@@ -46,7 +49,7 @@ fn has_temporary_schema() -> bool {
 ///
 /// No portal is active.
 unsafe fn drop_all() {
-    // SAFETY: guaranteed by the caller. A portal that has survived its transaction holds no resources of it.
+    // SAFETY: guaranteed by the caller. A portal that has survived its transaction holds none of its resources.
     unsafe {
         pg_sys::PortalHashTableDeleteAll();
         pg_sys::DropAllPreparedStatements();

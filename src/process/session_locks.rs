@@ -1,5 +1,5 @@
-//! Between quick runs, a worker keeps its locks on awty's tables and indexes, because taking these locks costs more
-//! time than many runs.
+//! Keeps a worker's locks on awty's tables and indexes between quick runs, because taking the locks takes longer than
+//! many runs.
 //!
 //! Invariant: a lock is kept for at most [`HOLD`], and never while the worker sleeps.
 
@@ -52,8 +52,8 @@ pub fn let_go() {
     }
 }
 
-/// PostgreSQL releases session locks only at an abort. A process that ends between transactions would leave the
-/// relations locked.
+/// Releases all session locks. PostgreSQL releases them only at an abort, so a process that exits between
+/// transactions would leave the relations locked.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

@@ -2,7 +2,7 @@ use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The role's or the database's settings could stop checks, or run them as another role.
+/// Overrides settings of the role or the database that could stop checks, or run them as another role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -21,12 +21,12 @@ pub fn override_settings() {
     }
 }
 
-/// Commits are asynchronous, because awty flushes in batches, unless `awty.synchronous_commit` is on.
+/// Makes commits asynchronous unless `awty.synchronous_commit` is on, because awty flushes once per batch.
 pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// Commits wait for the local flush, which includes all earlier commits, but not for standbys.
+/// Makes a commit wait for the local flush, but not for standbys. The flush includes all earlier commits.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();

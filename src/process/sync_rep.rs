@@ -1,6 +1,6 @@
 use pgrx::pg_sys;
 
-/// A signal handler may call this function.
+/// May be called in a signal handler.
 pub fn is_waiting() -> bool {
     // SAFETY: MyProc is set before a transaction can run.
     unsafe { is_in_wait(pg_sys::MyProc) }
@@ -15,7 +15,7 @@ pub fn is_process_waiting(pid: i32) -> bool {
 ///
 /// `process` is null or one of PostgreSQL's entries in shared memory.
 unsafe fn is_in_wait(process: *const pg_sys::PGPROC) -> bool {
-    // SAFETY: as above. Another process writes the field.
+    // SAFETY: the caller guarantees the entry. Another process may write the field.
     !process.is_null()
         && unsafe { (&raw const (*process).syncRepState).read_volatile() } == pg_sys::SYNC_REP_WAITING as i32
 }

@@ -1,9 +1,9 @@
-//! A run that catches its cancellation is terminated after [`GRACE`].
+//! Cancels a run at its time limit. If the run catches the cancellation, it is terminated after [`GRACE`].
 //!
-//! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. It does not interrupt a commit that waits
+//! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. It never interrupts a commit that waits
 //! for a synchronous standby, because PostgreSQL would end the wait and keep the commit.
 //!
-//! PostgreSQL's timers use the wall clock. If it jumps, the launcher interrupts the run.
+//! PostgreSQL's timers use the wall clock. If the wall clock jumps, the launcher interrupts the run instead.
 
 use super::sync_rep;
 use crate::pg::unbound;
@@ -43,7 +43,7 @@ pub fn arm_cancel(timeout: Duration) {
 }
 
 pub fn disarm_cancel() -> bool {
-    // SAFETY: registered, and this process's own flag.
+    // SAFETY: the timer is registered, and the flag is this process's own.
     unsafe {
         unbound::disable_timeout(CANCEL.load(Ordering::Relaxed));
         let struck = STRIKES.swap(0, Ordering::Relaxed) > 0;
@@ -54,9 +54,9 @@ pub fn disarm_cancel() -> bool {
     }
 }
 
-/// Clears a cancellation that arrived after the end of the run.
+/// Also clears a cancellation that arrived after the end of the run.
 pub fn disarm() -> u32 {
-    // SAFETY: registered, and this process's own flag.
+    // SAFETY: the timer is registered, and the flag is this process's own.
     unsafe {
         unbound::disable_timeout(CANCEL.load(Ordering::Relaxed));
         unbound::disable_timeout(TERMINATE.load(Ordering::Relaxed));

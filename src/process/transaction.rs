@@ -1,5 +1,7 @@
-//! Invariant: when [`transaction`] returns, no transaction is open. If it returns a failure, all changes were rolled
-//! back. If a FATAL error (termination) occurs, [`transaction`] does not return.
+//! Runs code in a transaction.
+//!
+//! Invariant: when [`transaction`] returns, no transaction is open. After a failure, all changes are rolled back.
+//! [`transaction`] does not return after a FATAL error (termination).
 
 use super::session_locks;
 use crate::pg::catch::{Failure, catch};
@@ -14,20 +16,20 @@ pub enum Verdict<R> {
     Rollback(R),
 }
 
-/// Calls `body` in a transaction block, as after BEGIN. Outside of a block, Citus commits on other nodes after each
+/// Calls `body` in a transaction block, as after BEGIN. Without a block, Citus would commit on other nodes after each
 /// statement.
 pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     begin_and_end(true, body)
 }
 
-/// As [`transaction`], but without a block, in which VACUUM is refused.
+/// Like [`transaction`], but without a block, because VACUUM refuses to run in one.
 pub fn transaction_for_vacuum<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     begin_and_end(false, body)
 }
 
 fn begin_and_end<R>(is_block: bool, body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     PgTryBuilder::new(AssertUnwindSafe(|| {
-        // SAFETY: no transaction is open; the body leaves this snapshot on top.
+        // SAFETY: no transaction is open. The body leaves this snapshot on top.
         unsafe {
             pg_sys::SetCurrentStatementStartTimestamp();
             pg_sys::StartTransactionCommand();
@@ -39,7 +41,7 @@ fn begin_and_end<R>(is_block: bool, body: impl FnOnce() -> Verdict<R>) -> Result
         }
         match body() {
             Verdict::Commit(result) => {
-                // SAFETY: the snapshot pushed above.
+                // SAFETY: pops the snapshot that was pushed above.
                 unsafe { pg_sys::PopActiveSnapshot() };
                 commit(is_block).map(|()| result)
             }
@@ -56,7 +58,7 @@ fn begin_and_end<R>(is_block: bool, body: impl FnOnce() -> Verdict<R>) -> Result
 
 fn commit(is_block: bool) -> Result<(), Failure> {
     citus::before_commit();
-    // SAFETY: the block that was opened above ends with its transaction. The closure only calls C.
+    // SAFETY: the block ends with its transaction. The closure only calls C.
     unsafe {
         if is_block {
             pg_sys::EndTransactionBlock(false);
@@ -67,7 +69,7 @@ fn commit(is_block: bool) -> Result<(), Failure> {
 }
 
 fn roll_back() {
-    // SAFETY: aborting is required after an error, and does nothing without a transaction.
+    // SAFETY: an abort is required after an error. Without a transaction, it does nothing.
     unsafe { pg_sys::AbortOutOfAnyTransaction() };
     session_locks::forget();
 }

@@ -1,4 +1,4 @@
-//! Runs VACUUM through a portal, because VACUUM commits, which SPI does not support.
+//! Runs VACUUM through a portal. VACUUM commits, which SPI does not support.
 //!
 //! Invariant: this VACUUM blocks only DDL on the table, and waits for no lock.
 
@@ -9,20 +9,20 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// Autovacuum maintains the statistics of the whole database.
+// The statistics of the whole database are left to autovacuum.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return };
-    // SAFETY: VACUUM's lock, in a transaction that keeps it.
+    // SAFETY: VACUUM's own lock mode. The transaction keeps the lock.
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
         return;
     }
-    // This VACUUM runs without a pause. The storage parameter of the table has this effect only for autovacuum.
+    // Runs without a pause. The table's storage parameter would have this effect only in autovacuum.
     session_settings::set(c"vacuum_cost_delay", c"0");
-    // SAFETY: in a transaction that is not a block of several statements.
+    // SAFETY: a transaction is open, without a block of several statements.
     unsafe {
         pg_sys::PopActiveSnapshot();
         execute(VACUUM);
@@ -30,13 +30,13 @@ pub fn future_job() {
     }
 }
 
-/// As pg_cron's `ExecuteSqlString`.
+/// Executes the statement as pg_cron's `ExecuteSqlString` does.
 ///
 /// # Safety
 ///
 /// A transaction must be open, with no snapshot on the stack.
 unsafe fn execute(statement: &'static CStr) {
-    // SAFETY: the contexts of parse tree and portal outlast the commits.
+    // SAFETY: the memory contexts of the parse tree and the portal outlast the commits.
     unsafe {
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
@@ -68,7 +68,7 @@ unsafe fn execute(statement: &'static CStr) {
 
 pub fn pages_of_future_job() -> u32 {
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return 0 };
-    // SAFETY: the table exists, and its lock is kept until the transaction ends.
+    // SAFETY: the table exists. Its lock is kept until the transaction ends.
     unsafe {
         let relation = pg_sys::table_open(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let pages = pg_sys::RelationGetNumberOfBlocksInFork(relation, pg_sys::ForkNumber::MAIN_FORKNUM);

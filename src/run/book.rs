@@ -1,5 +1,7 @@
-//! Invariant: a result is written only for the version of the check's row that the run has read. The row is locked
-//! without waiting. If another session has changed or locked it, nothing is written.
+//! Writes the results of a run.
+//!
+//! Invariant: a result is written only if the check's row is still the version that the run has read. The row is
+//! locked without waiting. If another session has changed or locked it, nothing is written.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -30,8 +32,7 @@ impl Timing {
 
 pub struct Conflict;
 
-/// If `suspected` is false, only checks with failed runs have rows in `awty_internal.check_stat`. If it is true, each
-/// check may have a row there.
+/// If `suspected` is false, only checks with failed runs have rows in `awty_internal.check_stat`.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -43,14 +44,14 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // The end of a check that no schedule repeats depends on nothing that a lock protects.
+        // The end of a check without a repetition depends on nothing that needs the lock first.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)
             && matches!(policy::after(&row.check(), limits, answer, timing.finished_at), After::End(_));
         match if is_over { table.lock_and_delete(&row) } else { table.lock(&row) } {
             Locked::Same => locked.push((row, answer, is_over)),
-            // The run itself has replaced or cancelled its check, which counts as its answer.
+            // The run has replaced or cancelled its own check. This counts as its answer.
             Locked::Own => {
                 let run = timing.of(&row);
                 account.ran(&run, Fate::End(Outcome::Done));
@@ -108,7 +109,7 @@ pub fn failure(
     let untold = untold::of(row);
     let mut check = row.check();
     if untold.is_some_and(|untold| untold::raise(&untold, &job.name, &row.key(), timing.finished_at)) {
-        // Attempts are counted separately for each level of an alert.
+        // Each level of an alert counts its own attempts.
         check.attempt = 0;
     }
     let wanted = continuation.failed(row.id, &check, how, timing.finished_at);

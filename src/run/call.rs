@@ -1,5 +1,7 @@
-//! Invariant: when [`ask`] returns, the job's function has no code left to execute at commit, and settings and current
-//! user are restored.
+//! Calls a job's function.
+//!
+//! Invariant: when [`ask`] returns, no code of the function is left to execute at commit. The settings and the
+//! current user are restored.
 
 use crate::error::Error;
 use crate::failpoint::failpoint;
@@ -16,7 +18,8 @@ use pgrx::{FromDatum, pg_sys};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     Worker,
-    /// The call runs in a subtransaction, so the client's cursors and queries stay open.
+    /// The call is in a client's session. It runs in a subtransaction, so that the client's cursors and queries stay
+    /// open.
     Client,
 }
 
@@ -29,16 +32,15 @@ pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
 }
 
 fn ask_one(function: Function, argument: Option<pg_sys::Datum>, caller: Caller) -> Result<Answer, Failure> {
-    // SAFETY: the lookup has just checked the function's signature. The function takes a check or has no argument, and
-    // it returns a timestamptz or void.
+    // SAFETY: the lookup has just checked the signature: a check or no argument, and a result of timestamptz or void.
     let (datum, null) = unsafe { call(function.oid, argument, caller) }?;
     Ok(check_row::answer((function.answers && !null).then(|| datum.value() as i64)))
 }
 
 fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     let argument = check_row::array(rows.iter().copied(), relations::row_type());
-    // SAFETY: the lookup has just checked that the function takes an array of checks, and returns an array of
-    // timestamptz or void.
+    // SAFETY: the lookup has just checked the signature: an array of checks, and a result of an array of timestamptz
+    // or void.
     let (datum, null) = unsafe { call(function.oid, Some(argument), caller) }?;
     if !function.answers {
         return Ok(vec![Answer::Done; rows.len()]);
@@ -59,8 +61,8 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// Calls the function, and then executes the work that the function has deferred to the commit. An ERROR in that work
-/// counts as an ERROR of the function.
+/// Calls the function, and executes the work that it has deferred to the commit. An ERROR in this work counts as an
+/// ERROR of the function.
 ///
 /// # Safety
 ///
@@ -70,7 +72,7 @@ unsafe fn call(
     argument: Option<pg_sys::Datum>,
     caller: Caller,
 ) -> Result<(pg_sys::Datum, bool), Failure> {
-    // SAFETY: the nest level is closed below, or by the abort.
+    // SAFETY: the code below, or the abort, closes the level.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     failpoint!("call.before");
     // SAFETY: the frame has room for one argument, and lives in the transaction's memory. The closures only call C.
@@ -96,24 +98,24 @@ unsafe fn call(
         failpoint!("call.deferred");
         (result, null)
     };
-    // SAFETY: the level opened above; `false` undoes all settings, including those of a plain SET.
+    // SAFETY: closes the level that was opened above. `false` undoes all settings, including those of a plain SET.
     unsafe { pg_sys::AtEOXact_GUC(false, nest) };
     Ok(result)
 }
 
-/// Deferred triggers fire now, so that they run under the role's settings and limits, and before the check's row is
+/// Fires deferred triggers now, so that they run under the role's settings and limits, and before the check's row is
 /// locked.
 ///
-/// All cursors are closed, because a commit executes the queries of cursors WITH HOLD. A client's transaction does not
-/// commit here, so the client's cursors stay open.
+/// Also closes all cursors, because a commit executes the queries of cursors WITH HOLD. A client's cursors stay open,
+/// because the client's transaction does not commit here.
 fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,
         constraints: std::ptr::null_mut(),
         deferred: false,
     };
-    // SAFETY: SET CONSTRAINTS without names applies to ALL constraints. No cursor is active, because the function was
-    // not called through a cursor.
+    // SAFETY: without names, SET CONSTRAINTS means ALL. No cursor is active, because no cursor has called the
+    // function.
     unsafe {
         catch(|| {
             unbound::after_trigger_set_state(&mut statement);

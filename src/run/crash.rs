@@ -1,14 +1,16 @@
-//! Before a worker runs a batch, it writes the batch's checks to `awty_internal.in_flight` and flushes. After a crash
-//! of the server, the first inspection counts a crash against each check that is still in this table. If a mark in
-//! `pg_stat/` shows a clean shutdown, no crash is counted.
+//! Counts crashes of the server against the checks that may have caused them.
 //!
-//! A check with a counted crash is a *suspect*. A suspect runs alone, with its own row in `in_flight`, and in
-//! quarantine: the whole server runs only one suspect at a time, and the least suspected one first. If a run only ended
-//! its own process, its check needs no quarantine, because such a run harms no other run. At `awty.max_crashes` a check
-//! is held, but never deleted.
+//! Before a worker runs a batch, it writes the batch's checks to `awty_internal.in_flight` and flushes. After a
+//! crash, the first inspection counts a crash against each check that is still there. A mark in `pg_stat/` tells a
+//! clean shutdown from a crash.
 //!
-//! Invariant: a crash counts once against a check. If a suspect was in quarantine, the crash counts against no other
-//! suspect. If a client has locked a check right after the crash, the crash does not count against that check.
+//! A check with a counted crash is a *suspect*. It runs alone, with its own row in `in_flight`, and in quarantine:
+//! the server runs only one suspect at a time, the least suspected first. A check whose run ended only its own
+//! process needs no quarantine, because it harms no other run. A check with `awty.max_crashes` crashes is held, but
+//! never deleted.
+//!
+//! Invariant: a crash counts once against a check. If a suspect was in quarantine, only this suspect is blamed. If a
+//! client locks a check right after the crash, the crash does not count against this check.
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
@@ -17,8 +19,8 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// Counts a crash or an exit against each check of a run. Only one of the checks is to blame, so each of them runs
-/// alone next time.
+/// Counts a crash or an exit against each check of a run. In a run of several checks, only one is to blame, so each
+/// of them runs alone next time.
 ///
 /// Returns `false` if the run had one check and a client has locked it.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
@@ -37,11 +39,11 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
 
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
-    // The rows are read before the list of live workers, so that a worker that has just written its row does not seem
+    // The rows are read before the list of live workers. Otherwise a worker that has just written its row could seem
     // dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
-        // The entries of other databases are left out, because they may have been reused since the crash.
+        // Entries of other databases do not count, because they may have been reused since the crash.
         let entries = || (0_i32..).zip(&shared.workers).filter(|(_, entry)| entry.database == here);
         let alive: Vec<i32> = entries().filter(|(_, entry)| entry.is_occupied()).map(|(number, _)| number).collect();
         let abandoned = entries().filter(|(_, entry)| entry.occupancy() == Occupancy::Abandoned);
@@ -54,15 +56,15 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may name the same check, because one worker may have taken over checks of another. A row with only this
-    // check must be counted first, because the check then counts as one that ran alone.
+    // Two rows may name the same check, because a worker may take over checks of another. A row with only this check
+    // is counted first, because the check then counts as one that ran alone.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {
         let alone = ids.len() == 1;
         let mut ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
         if quarantined.is_some_and(|place| place != (here.to_u32(), worker)) {
-            // Another worker ran a suspect in quarantine, so only that suspect is to blame.
+            // Another worker ran a suspect in quarantine, so only this suspect is to blame.
             ids = check_stat::without_suspects(&ids);
         }
         suspect(&ids, Suspicion::Crash, alone);

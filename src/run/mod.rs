@@ -1,4 +1,6 @@
-//! Invariant: the effects of a run, its history row and the check's next due time are committed together. If another
+//! Runs checks.
+//!
+//! Invariant: one transaction commits the effects of a run, its history row and the check's next due time. If another
 //! session has changed the check's row during the run, the run is rolled back. If a run fails, a second transaction
 //! stores the failure.
 
@@ -63,10 +65,10 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// If a run of a set fails, each half of the set runs again, until only the checks with bad data fail.
+    /// If a run of a set of checks fails, each half of the set runs again, until only the checks with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
-            // The cleanup of the session may succeed later.
+            // The session could not be cleaned, but a later attempt may succeed.
             return RunResult::Locked;
         }
         let began = clock::mono();
@@ -74,7 +76,7 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // The launcher can cancel the run until [`Self::note_end`] returns, so a late cancellation is cleared
+        // The launcher can cancel the run until [`Self::note_end`] returns. So a late cancellation is cleared
         // afterwards.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
@@ -161,7 +163,7 @@ impl RunContext<'_> {
         ask(job, function, &rows, Caller::Worker)
     }
 
-    /// Stores the failure only if the check has not changed since the run.
+    /// Stores the failure if the check has not changed since the run.
     fn book_failure(
         &self,
         candidate: &Candidate,

@@ -1,5 +1,7 @@
-//! Invariant: at most one worker has claimed a check. If a worker's process dies during a run, the worker's entry keeps
-//! the claims until the entry is used again.
+//! Claims on checks, in the workers' entries.
+//!
+//! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
+//! the entry is used again.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -8,13 +10,13 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// After a worker has died during a run, suspects wait until the run is removed from `awty_internal.in_flight`, but at
-/// most this long.
+/// Longest wait of suspects after a worker has died during a run. Usually they wait until the run is removed from
+/// `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves a free entry. If no entry is free, reserves the oldest entry of a dead worker. In that case, the run of
-    /// the dead worker is not counted against its checks.
+    /// Reserves a free entry, or else the oldest entry of a dead worker. The dead worker's run is then not counted
+    /// against its checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -47,7 +49,7 @@ impl SharedState {
         free
     }
 
-    /// Unused entries are left out, because entries are large and a scan is slow.
+    /// Skips unused entries, because entries are large and a scan is slow.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
@@ -60,7 +62,7 @@ impl SharedState {
         self.workers[worker].claims.clear();
     }
 
-    /// A role keeps at most one entry of a dead worker per database, so that entries remain for other roles.
+    /// Keeps at most one entry of a dead worker per role and database, so that entries remain for other roles.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;
@@ -68,7 +70,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// A crash would be counted against checks that `awty_internal.in_flight` still names, so a suspect must wait.
+    /// A suspect must wait while `awty_internal.in_flight` names a dead worker's checks, because a crash would count
+    /// against these checks.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

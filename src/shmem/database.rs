@@ -19,7 +19,7 @@ pub enum DatabaseProblem {
     None,
     NoWorkerSlot,
     NoEntry,
-    /// The value is the process id of the run's worker.
+    /// The process id of the run's worker.
     StuckRun(i32),
     Reading,
     RoleCannotConnect,
@@ -56,7 +56,7 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Checks with slots before this time were missed.
+    /// Checks that were due before this time were missed.
     pub able_since: Timestamp,
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
@@ -64,10 +64,10 @@ pub struct Database {
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
-    /// The counter grows whenever a crash or an exit is counted. Workers then read the list of suspects again.
+    /// Grows whenever a crash or an exit is counted. Workers then read the list of suspects again.
     pub suspected: u64,
     pub dead_rows: DeadRows,
-    /// The next search for leftover rows of awty_internal.check_stat starts after this id.
+    /// The next search for leftover rows of `awty_internal.check_stat` starts after this id.
     pub swept: i64,
     /// The next repair of repetitions starts after this id.
     pub repaired: i64,

@@ -1,4 +1,6 @@
-//! Invariant: if a job loses its row in shared memory, `jobs_left` tells the maintainer to remove the job from
+//! Counters of jobs.
+//!
+//! Invariant: if a job loses its row in shared memory, `jobs_left` makes the maintainer remove the job from
 //! `awty_internal.job_stat`.
 
 use super::SharedState;
@@ -113,7 +115,7 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// If a job was evicted, the second value lists all jobs that are left.
+    /// If a job was evicted, the second value lists all remaining jobs.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());
@@ -133,8 +135,8 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The maintainer must remove the job's counters from `awty_internal.job_stat`, even if shared memory had no row
-        // of the job.
+        // Shared memory may have no row of the job, but `awty_internal.job_stat` may. The maintainer removes it
+        // there.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

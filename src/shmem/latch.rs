@@ -1,11 +1,11 @@
-//! Invariant: a latch's address stays valid, because its PGPROC exists as long as the server runs.
+//! Wakes processes. A latch's address stays valid, because its PGPROC exists as long as the server runs.
 
 use pgrx::pg_sys;
 
 pub fn wake(latch: usize) {
     if latch != 0 {
-        // SAFETY: the address of a latch stays valid (see the invariant above). If the process of the latch has ended,
-        // the next process that gets the latch wakes up once without need.
+        // SAFETY: the address of a latch stays valid (see above). If the latch's process has ended, the next process
+        // with this latch wakes up once without need.
         unsafe { pg_sys::SetLatch(latch as *mut pg_sys::Latch) };
     }
 }

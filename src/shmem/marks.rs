@@ -1,9 +1,9 @@
-//! PostgreSQL does not tell extensions whether the last shutdown was clean, and a crash clears shared memory. So two
-//! files in `pg_stat/` tell the next start.
+//! Two files in `pg_stat/` that tell the next start how the server ended. PostgreSQL does not tell extensions whether
+//! the last shutdown was clean, and a crash clears shared memory.
 //!
 //! - The postmaster writes one file at a clean shutdown. Without it, the checks that were about to run are suspected of
 //!   a crash.
-//! - The other file names the suspect that was running alone, in quarantine. Only this check is blamed for the crash.
+//! - The other file names the suspect in quarantine. Only this check is blamed for the crash.
 //!
 //! A missing or broken file loses no check.
 
@@ -17,7 +17,7 @@ pub type EntryId = (u32, i32);
 /// The postmaster calls this when it creates shared memory.
 pub fn was_clean() -> bool {
     let clean = std::fs::remove_file(CLEAN).is_ok();
-    // SAFETY: the callback ignores its argument, and the library is never unloaded.
+    // SAFETY: the callback ignores its argument. The library is never unloaded.
     unsafe { pg_sys::on_shmem_exit(Some(leave_clean), pg_sys::Datum::from(0)) };
     clean
 }
@@ -26,8 +26,7 @@ pub fn was_clean() -> bool {
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     // SAFETY: a flag that is set at the start.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // A failure to write the file is ignored. The next start then looks like a crash, so some checks run alone for
-        // a while.
+        // A failure is ignored. The next start then looks like a crash, so some checks run alone for a while.
         let _ = std::fs::write(CLEAN, "");
     }
 }

@@ -1,7 +1,7 @@
 //! Shared memory, through which awty's processes communicate; see README.md.
 //!
-//! Invariant: the tables can restore everything except the claims on running checks, and terminated runs whose results
-//! are not stored yet. No process waits or reads a table while it holds the lock on shared memory.
+//! Invariant: the tables can restore everything except claims on running checks, and terminated runs that are not
+//! stored yet. No process waits or reads a table while it holds the lock on shared memory.
 
 mod claims;
 mod database;
@@ -27,27 +27,27 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// At most this many databases can have awty. awty ignores all other databases and logs a message.
+/// At most this many databases can have awty. awty ignores further databases and logs a message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
-/// At most this many roles have an entry. If more roles have work, the roles with the latest due times wait for the
-/// next inspection of their database.
+/// At most this many roles have an entry. If more roles have work, those with the latest due times wait for their
+/// database's next inspection.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
-    /// The address of the launcher's latch is the same in all processes.
+    /// The address of the launcher's latch. It is the same in all processes.
     launcher: usize,
     wakes_at: Timestamp,
-    /// The launcher works at least once a second.
+    /// Time of the launcher's last turn. It has a turn at least once a second.
     pub heartbeat: Timestamp,
     pub clean_start: bool,
     pub quarantined: Option<marks::EntryId>,
-    /// The counter grows with each `awty.adopt()`, so that sessions check again whether their database is held.
+    /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// The number of starts and ends of workers so far. A role stores this number when it is served, so that the role
-    /// that has waited longest comes first.
+    /// Number of starts and ends of workers so far. A served role stores this number, so that the role that has
+    /// waited longest comes first.
     pub served: u64,
-    /// The number of roles that wait for a worker. If any role waits, workers end after their batch.
+    /// Number of roles that wait for a worker. If any role waits, workers end after their batch.
     pub waiting: u32,
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,
@@ -107,7 +107,8 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's entry. If no entry is free, replaces the entry of another role that is due later than `due`.
+    /// Returns the role's entry. If no entry is free, replaces the entry of another role that is due later than
+    /// `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
@@ -152,7 +153,7 @@ impl SharedState {
         self.jobs.forget_database(oid.to_u32());
     }
 
-    /// If roles wait, workers that are idle until their next slot end.
+    /// While roles wait, workers without due checks exit.
     pub fn set_waiting(&mut self, waiting: u32) {
         self.waiting = waiting;
         if waiting > 0 {
@@ -171,7 +172,7 @@ impl SharedState {
     }
 }
 
-/// `_PG_init` calls this only while the server starts.
+/// `_PG_init` calls this while the server starts.
 pub fn register() {
     PRESENT.store(true, Ordering::Relaxed);
     pgrx::pg_shmem_init!(SHARED = SharedState::new());
@@ -193,11 +194,11 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }
 
-/// An ERROR sets PostgreSQL's count of held interrupts to zero. If a library catches an ERROR in a callback of an abort,
-/// as Citus does, the count is below zero after the abort. pgrx then does not release the lock, and the process no
-/// longer answers signals.
+/// Corrects PostgreSQL's count of held interrupts. An ERROR sets it to zero. If a library such as Citus catches an
+/// ERROR during an abort, the count becomes negative. pgrx then does not release the lock, and the process answers no
+/// signals.
 fn correct_held_interrupts() {
-    // SAFETY: a global of this process, which no signal handler changes.
+    // SAFETY: a global of this process. No signal handler changes it.
     unsafe {
         if pg_sys::InterruptHoldoffCount > u32::MAX / 2 {
             pg_sys::InterruptHoldoffCount = 0;

@@ -8,16 +8,16 @@ pub const NEVER: Timestamp = i64::MAX;
 pub struct RoleEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
-    /// The earliest due time of announced checks that no worker has taken, or [`NEVER`].
+    /// Earliest due time of announced checks that no worker has taken, or [`NEVER`].
     pub due: Timestamp,
-    /// The earliest due time of the checks that a worker is working through. It is [`NEVER`] after a worker of the role
-    /// has run all due checks.
+    /// Earliest due time of the checks that a worker is working through. [`NEVER`] after a worker has run all due
+    /// checks of the role.
     pub backlog: Timestamp,
-    /// A prepared transaction has announced checks, which no worker can see before COMMIT PREPARED. The first time says
-    /// when a worker looks for such checks again. The second time is the earliest due time to look for.
+    /// Set after a prepared transaction has announced checks, because no worker sees them before COMMIT PREPARED. The
+    /// first time is when a worker looks for them again. The second is the earliest due time to look for.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// The number of failures in a row of the role's workers. A worker fails if it cannot connect, read or write, or if
+    /// Number of failures of the role's workers in a row. A worker fails if it cannot connect, read or write, or if
     /// it is terminated during a run.
     pub failures: u32,
     pub last_served: u64,

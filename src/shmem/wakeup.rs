@@ -1,11 +1,11 @@
 //! Announces a transaction's checks to the launcher.
 //!
-//! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the earliest
-//! slot.
+//! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the
+//! earliest due time.
 //!
-//! A lost announcement costs time but never a check, because regular inspections find all checks. A needless
-//! announcement does no harm, so a savepoint that was rolled back may announce its checks. PREPARE TRANSACTION also
-//! announces, because the session that commits later does not know the checks.
+//! A lost announcement costs time but never a check, because audits find all checks. A needless one does no harm, so
+//! a rolled back savepoint may announce its checks. PREPARE TRANSACTION also announces, because the session of COMMIT
+//! PREPARED does not know the checks.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -22,11 +22,11 @@ struct Pending {
     inspection: bool,
     adopted: bool,
     end: Option<Timestamp>,
-    /// The rows of checks that the transaction has written are dead after a rollback.
+    /// Number of checks that the transaction has written. After a rollback, their rows are dead.
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// The rows of checks that the transaction has ended are dead after a commit.
+    /// Number of checks that the transaction has ended. After a commit, their rows are dead.
     ended: u64,
 }
 
@@ -41,7 +41,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// External workers run the checks if the role is `None`.
+/// If the role is `None`, external workers run the checks.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
@@ -58,7 +58,7 @@ pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
 }
 
-/// The job's failures are summarised in the log after a minute.
+/// After a minute, the log summarises the job's failures.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
         let by = subtransaction();
@@ -140,7 +140,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// A subtransaction that began inside of `undone` has a higher number, and is undone together with `undone`.
+/// A subtransaction that started inside of `undone` has a higher number, and is undone together with it.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

@@ -1,6 +1,7 @@
-//! A claim cannot be a PostgreSQL lock: the abort of a failed run would release a session lock, and a job's
-//! `pg_advisory_unlock_all()` an advisory lock. So a claim is part of the worker's entry, and ends with the process or
-//! with a crash of the server.
+//! A worker's entry, which also holds its claims. A claim ends with the process, or with a crash of the server.
+//!
+//! A claim cannot be a PostgreSQL lock. The abort of a failed run would release a session lock. A job's
+//! `pg_advisory_unlock_all()` would release an advisory lock.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -14,7 +15,7 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// After this time, other workers may take the checks that a worker in a run has prefetched.
+/// After this time, other workers may take the checks that a running worker has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {
@@ -36,8 +37,8 @@ pub struct WorkerEntry {
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// The checks that this worker plans to run next. Other workers of the role leave these checks alone unless this
-    /// worker is slow. This list is only a hint, because the first worker that claims a check runs it.
+    /// Checks that this worker plans to run next. Other workers of the role skip them unless this worker is slow. The
+    /// list is only a hint, because the first worker that claims a check runs it.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 
@@ -122,7 +123,7 @@ impl WorkerEntry {
         }
     }
 
-    /// The entry of the worker keeps its claims until another worker has handled the interrupted run.
+    /// The entry keeps its claims until another worker has handled the interrupted run.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
         self.transition_to(Occupancy::Abandoned);
         self.left_at = now;

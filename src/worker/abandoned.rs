@@ -1,5 +1,5 @@
-//! Handles runs whose worker process has ended. The checks of such a run stay claimed until the run is stored as timed
-//! out, or until it is counted against the checks.
+//! Handles runs whose worker process has ended. Their checks stay claimed until the run is stored as timed out or
+//! counted against the checks.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;
@@ -10,8 +10,8 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// Stores the abandoned runs of dead workers. A run that ignored its timeout is stored as timed out. Any other run
-    /// is counted against its checks, so that each of these checks runs alone, after all other checks.
+    /// Stores a run that ignored its timeout as timed out. Counts any other run against its checks, so that each of
+    /// them runs alone, after all other checks.
     ///
     /// Returns `false` if a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {

@@ -1,4 +1,5 @@
-//! A worker writes the ids of its next checks to `awty_internal.in_flight`, flushes, and runs one task after the other.
+//! Runs a batch of checks. A worker writes their ids to `awty_internal.in_flight`, flushes, and runs one task after
+//! the other.
 //!
 //! Invariant: a running check is claimed, and its id was on disk before the run. A check that is suspected of a crash
 //! runs alone, and the whole server runs only one such check at a time.
@@ -17,7 +18,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// The test whether a worker must exit costs more than a quick run, so it runs at most once per interval.
+/// Interval of the tests whether the worker must exit. A test costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -32,8 +33,8 @@ impl Worker {
         let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // Only a check that may have crashed the server needs the quarantine. A check whose run ended only its own
-            // process does not endanger other runs.
+            // Only a check that may have crashed the server needs the quarantine. A check whose run ended only its
+            // own process does not endanger other runs.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -41,7 +42,7 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // This check is removed from `in_flight` before the next suspect runs. Otherwise a crash of the next
+                // Removes this check from `in_flight` before the next suspect runs. Otherwise a crash of the next
                 // suspect would be blamed on this check.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
@@ -85,9 +86,8 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Writes the checks of the batch to `in_flight`. If `awty.synchronous_commit` is on, waits until the standbys have
-    /// these rows. Without this wait, a primary that lost its connections could run checks that its successor also
-    /// runs.
+    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys.
+    /// Without this wait, a primary that lost its connections could run checks that its successor also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -124,8 +124,7 @@ impl Worker {
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
             return RunResult::Stale;
         }
-        // A claim is refused if another worker runs the check. `granted` is sorted by id, and so are the checks of a
-        // task.
+        // A claim is refused if another worker runs the check. `granted` and the checks of a task are sorted by id.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
@@ -157,7 +156,7 @@ impl Worker {
         is_time
     }
 
-    /// The flush makes all earlier runs durable.
+    /// The flush also makes all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());
@@ -167,7 +166,7 @@ impl Worker {
     }
 }
 
-/// If the deletion fails, the maintainer deletes the rows.
+/// If this deletion fails, the maintainer deletes the rows.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

@@ -1,5 +1,7 @@
-//! Invariant: however the process ends, its unfinished checks are due again and its entry in shared memory is freed. If
-//! a run ended the process, the entry keeps its claims until the next worker has handled the run.
+//! A worker's side of its entry in shared memory.
+//!
+//! Invariant: however the process ends, its unfinished checks are due again and its entry is freed. If a run ended
+//! the process, the entry keeps its claims until the next worker has handled the run.
 
 use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
@@ -12,10 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// The time is [`NEVER`] while the worker is idle.
+/// [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// A worker that has neither run a check nor found that none is due was not useful. Its role gets no new worker for a
-/// while.
+/// Whether the worker has run a check, or found that none is due. Otherwise its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -63,8 +64,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the announced due time. The worker must call this before it reads the table of checks, because a session
-    /// that commits a check later makes a new announcement.
+    /// Takes the announced due time. The worker must call this before it reads the table of checks. A session that
+    /// commits a check later makes a new announcement.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -132,8 +133,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims and the database's count of suspects. If this count has changed, the worker's list of
-    /// suspects is outdated.
+    /// Returns the granted claims and the database's count of suspicions. If this count has changed, the worker's
+    /// list of suspects is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

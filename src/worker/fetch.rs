@@ -1,13 +1,13 @@
-//! In each turn, a worker takes a share of the due checks of every job of the role. Checks that have just become due
-//! come first, and missed checks come after them.
+//! Chooses the checks of a worker's turn: a share of each job's due checks, first those that have just become due,
+//! and then missed checks.
 //!
-//! Each search begins where the last search ended, because a search from the beginning would read dead rows. Dead rows
-//! stay in the index as long as any session holds an old snapshot.
+//! Each search starts where the last one ended, because a search from the beginning would read dead rows. These stay
+//! in the index as long as any session holds an old snapshot.
 //!
 //! A worker skips checks that another worker of the role has prefetched (plans to run next). At the end of a pass
-//! through all due checks, the worker looks for the skipped checks again, because the other worker may have exited.
+//! through all due checks, it looks for the skipped checks again, because the other worker may have exited.
 //!
-//! Invariant: a pass returns a check a second time only if the check could not run and is due for another try.
+//! Invariant: a pass returns a check twice only if the check could not run and is due for another try.
 
 use super::entry::MyWorker;
 use crate::pg::clock::{self, Timestamp};
@@ -40,7 +40,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// The missed checks became due while none could run.
+    /// For missed checks: those that became due while none could run.
     missed: Cursor,
 }
 
@@ -54,12 +54,12 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// A run of several checks was terminated, and these checks were in it. So each of them runs alone.
+    /// Checks of a terminated run of several checks. Each of them runs alone.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,
     look_again: Option<Timestamp>,
-    /// The number of checks that the worker takes per turn. Checks of set-based jobs come in addition.
+    /// Number of checks that the worker takes per turn, besides those of set-based jobs.
     size: usize,
     pub is_full: bool,
     /// For each job, the first check that was skipped because another worker plans to run it.
@@ -130,8 +130,7 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Prepared transactions are read before checks. If a prepared transaction commits in between, the next search
-        // finds its checks.
+        // Prepared transactions are read before checks. If one commits in between, the next search finds its checks.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -152,7 +151,7 @@ impl Fetcher {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
             self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
-        // The least suspected checks run first, so that they have ended before the most suspected check can crash the
+        // The least suspected checks run first, so that they have ended before the most suspected one can crash the
         // server.
         tasks.sort_by_key(|task| {
             task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
@@ -160,8 +159,7 @@ impl Fetcher {
         Some(tasks)
     }
 
-    /// Returns how many due checks the search has passed. Some of them will not run now, for example because another
-    /// worker plans to run them.
+    /// Returns how many due checks the search has passed, including those that will not run now.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,

@@ -1,11 +1,11 @@
 //! A worker connects to a database as one role, runs the role's due checks, and exits when no check is due.
 //!
 //! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes, and runs
-//! them one by one. The next turn's flush, or that of the worker's end, makes their results durable.
+//! them one by one. The flush of the next turn, or of the worker's end, makes their results durable.
 //!
-//! Invariant: however many checks of one job are due, each turn also takes checks of the role's other jobs and newly
-//! due checks. A worker exits as soon as a command such as DROP DATABASE waits for it, awty is disabled, the
-//! postmaster is dead, or another role has been waiting for a worker.
+//! Invariant: however many checks of one job are due, each turn also takes newly due checks and checks of other jobs.
+//! A worker exits as soon as a command such as DROP DATABASE waits for it, awty is disabled, the postmaster is dead,
+//! or another role has been waiting for a worker.
 
 mod abandoned;
 mod batch;
@@ -29,7 +29,7 @@ use std::time::Duration;
 const QUANTUM: Duration = Duration::from_millis(50);
 const UNCOUNTED: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(1);
-/// An idle worker sleeps no longer, so that DROP DATABASE does not wait long.
+/// Longest sleep of an idle worker, so that DROP DATABASE does not wait long.
 const NAP: Duration = Duration::from_millis(200);
 
 #[pg_guard]
@@ -73,7 +73,7 @@ fn connect(assignment: &process::Assignment) {
 
 /// Settings of the role could make the worker run as another role.
 fn require_role(role: pg_sys::Oid) {
-    // SAFETY: the call only reads a variable.
+    // SAFETY: reads variables.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };
     if current != role || session != role {
         pgrx::log!("awty: a worker could not run as role {} and leaves", role.to_u32());
@@ -211,7 +211,7 @@ impl Worker {
 
     fn flush(&self) {
         session_locks::let_go();
-        // SAFETY: flushing the last commit again costs nothing.
+        // SAFETY: a repeated flush of the last commit costs nothing.
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
