@@ -1,11 +1,12 @@
 -- Jobs.
 --
--- Names are text COLLATE "C", so that no upgrade of the operating system can corrupt an index. Roles are regrole, which follows a renamed
--- role and which pg_upgrade keeps. No column has type regproc or regprocedure, because pg_upgrade refuses them. No table has a foreign key
--- to awty.job, because two sessions that schedule checks of one job would wait for each other there.
+-- Names are text COLLATE "C", so that no upgrade of the operating system can corrupt an index. Roles are regrole,
+-- which follows renames and which pg_upgrade keeps. No column has type regproc or regprocedure, because pg_upgrade
+-- refuses them. No table has a foreign key to awty.job, because two sessions that schedule checks of one job would
+-- wait for each other.
 --
--- Each function that a user calls checks its arguments and rights itself. No such function is SECURITY DEFINER, because each must know its
--- caller.
+-- Functions for users check their arguments and rights themselves. None is SECURITY DEFINER, because each must know
+-- its caller.
 
 CREATE TABLE awty.job (
     job             text COLLATE "C" NOT NULL,
@@ -157,7 +158,7 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
--- The trigger invalidates this type and not a table, because PostgreSQL handles many invalidations of an open table recursively.
+-- Invalidates a type instead of a table, because PostgreSQL handles many invalidations of an open table recursively.
 CREATE TYPE awty_internal.change AS ();
 
 COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';
@@ -170,5 +171,5 @@ COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awt
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
 
--- The trigger must also fire where session_replication_role is replica.
+-- Must also fire if session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;

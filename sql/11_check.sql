@@ -14,12 +14,12 @@ CREATE TABLE awty.future_job (
     scheduled_by    regrole NOT NULL,
     scheduled_at    timestamptz NOT NULL,
     CONSTRAINT future_job_pkey PRIMARY KEY (id),
-    -- The name comes first, because ascending keys then fill the pages of the index better. awty.cancel() without a job uses this order,
-    -- too.
+    -- The name comes first, because ascending keys then fill the index pages better. awty.cancel() without a job also
+    -- uses this order.
     CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job)
-    -- The table has no CHECK constraints, because PostgreSQL would parse their expressions for each row that is written.
+    -- There are no CHECK constraints, because PostgreSQL would parse their expressions for each written row.
 ) WITH (
-    -- The table changes all the time, so autovacuum starts early and makes no pauses.
+    -- Autovacuum starts early and makes no pauses, because the table changes all the time.
     autovacuum_vacuum_scale_factor = 0.01,
     autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_insert_scale_factor = 0.2,
@@ -47,7 +47,7 @@ COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Role that scheduled the check
 COMMENT ON COLUMN awty.future_job.scheduled_at IS 'Time of awty.schedule()';
 COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';
 
--- A run that does not end its check writes a row, which is deleted together with the check.
+-- A run that does not end its check writes a row. The row is deleted together with the check.
 CREATE TABLE awty_internal.check_stat (
     check_id        bigint NOT NULL,
     runs            integer NOT NULL DEFAULT 0,
@@ -80,11 +80,11 @@ COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'Time at which the last 
 COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'For a repetition: slots of the plan before this one are used up, whatever the first slot says';
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: occurrences up to this time are used up, whatever the first slot says';
 
--- Suspects, during whose run the server or a process ended, run alone.
+-- Suspects: checks during whose run the server or a process ended. They run alone.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
--- A check that awty itself holds after crashes has no row. If a check is held while it runs, and is still pending after that run, it is
--- held then.
+-- A check that awty holds after crashes has no row. A check that is held during its run is held after the run, if it
+-- is still pending.
 CREATE TABLE awty_internal.hold (
     check_id        bigint NOT NULL,
     held_by         regrole NOT NULL,
@@ -111,7 +111,8 @@ COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()
 COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';
 COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Repetition of a check that was running when it was held. Its next occurrence may be pending when awty.hold() commits, and must be held as well';
 
--- A worker writes and flushes its row before it runs the checks. After a crash of the server, the rows that are left name the suspects.
+-- A worker writes and flushes its row before it runs the checks. After a crash of the server, the remaining rows name
+-- the suspects.
 CREATE TABLE awty_internal.in_flight (
     worker          integer NOT NULL,
     check_ids       bigint[] NOT NULL,
@@ -119,7 +120,7 @@ CREATE TABLE awty_internal.in_flight (
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_cost_delay = 0,
-    -- Compression of the row would take longer than many runs.
+    -- Compression would take longer than many runs.
     toast_tuple_target = 8160
 );
 
@@ -143,7 +144,7 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
--- The overload takes keys that are numbers, uuids and so on. A parameter without a type still chooses text.
+-- Takes keys that are numbers, uuids and so on. A parameter without a type still chooses text.
 CREATE FUNCTION awty.schedule(
     entity_name text,
     entity_key anynonarray,

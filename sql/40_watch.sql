@@ -79,7 +79,7 @@ COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns
 COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of those columns at the last inspection';
 
 CREATE TABLE awty.alert (
-    -- Another sequence would be one more relation to lock.
+    -- A separate sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     rule            text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -100,16 +100,16 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- This index also finds all open alerts of a rule. A client adds only held alerts, and a run only alerts that are not held. The index
--- allows one of each, because otherwise a client that holds a row would wait for a run that raises the row's alert, or the run for the
--- client. The lock of the row's check lets only one of the two commit.
+-- Also finds all open alerts of a rule. A client adds only held alerts, and a run only alerts that are not held. The
+-- index allows one of each, so that the client and the run never wait for each other. The lock of the row's check
+-- lets only one of the two commit.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
--- This index serves awty_internal.untold. A level is told in the commit that raises it, unless the function fails.
+-- For awty_internal.untold. The commit that raises a level also reports it, unless the function fails.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
--- The newest cleared alerts of a rule, without reading those of other roles.
+-- Finds the newest cleared alerts of a rule without reading those of other roles.
 CREATE INDEX alert_cleared_of_rule_idx ON awty.alert (rule, cleared_at) WHERE cleared_at IS NOT NULL;
 
 COMMENT ON TABLE awty.alert IS 'Alerts, one row each: a row of a watched table is late (cleared_at IS NULL) or was late; rules raise and clear them';

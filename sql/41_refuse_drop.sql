@@ -1,6 +1,7 @@
--- DROP … CASCADE also drops the triggers that use the dropped column or function, and without its triggers a rule would stop silently. DROP
--- TRIGGER by name is deliberate, for example in a script of pg_dump --clean, and only gets a warning. So does a role that cannot end the
--- rule, because the rule of another role must not keep it from dropping its own function, type or schema.
+-- DROP … CASCADE also drops the triggers that use a dropped column or function. Without its triggers, a rule would
+-- stop silently. DROP TRIGGER by name is deliberate, for example in a script of pg_dump --clean, and only gets a
+-- warning. A role that cannot end the rule also gets only a warning, so that another role's rule cannot block the
+-- drop of the role's own function, type or schema.
 CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

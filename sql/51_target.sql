@@ -25,7 +25,7 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Only claims write this table, one at a time. A row whose bucket is full again is deleted.
+-- Only claims write this table, one at a time. A row is deleted when its bucket is full again.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -42,7 +42,7 @@ COMMENT ON COLUMN awty_internal.bucket.tokens IS 'Leases that the rate allowed a
 COMMENT ON COLUMN awty_internal.bucket.at IS 'Time at which tokens was computed';
 COMMENT ON COLUMN awty_internal.bucket.full_at IS 'Time from which the bucket is full, so that the row can go';
 
--- Answers write this table. An answer skips a locked row, and its failure does not count.
+-- Answers write this table. An answer skips a locked row, and its failure then does not count.
 CREATE TABLE awty_internal.breaker (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -65,7 +65,7 @@ COMMENT ON COLUMN awty_internal.breaker.opens IS 'How often in a row the breaker
 COMMENT ON COLUMN awty_internal.breaker.message IS 'Message of the last failure';
 COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'Time of the last failure';
 
--- A claim skips all checks of a blocked target at once by this index.
+-- By this index, a claim skips all checks of a blocked target at once.
 CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_check_at, id) WHERE NOT held;
 
 CREATE INDEX lease_target_idx ON awty_internal.lease (job, entity_name);
@@ -86,7 +86,8 @@ CREATE FUNCTION awty.alter_target(
 COMMENT ON FUNCTION awty.alter_target(text, text, integer, double precision, integer, timestamptz, text, text[])
     IS 'Limits one target of a job without a function, or all its targets, or blocks them until a time; -infinity unblocks; for members of the job''s role';
 
--- The gateway calls this when a target asks for a pause. The block is an hour at most, and shortens no other block.
+-- The gateway calls this when a target asks for a pause. The block lasts an hour at most, and shortens no other
+-- block.
 CREATE FUNCTION awty_internal.block_for_now(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'block_for_now_wrapper';
 
@@ -102,7 +103,7 @@ CREATE FUNCTION awty_internal.target_standing(
 COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precision, integer, timestamptz, double precision, timestamptz,
     integer, timestamptz, timestamptz, integer) IS 'State of a target for the next claim, and the end of that state';
 
--- A target's own limit replaces the limit for all targets of its job. If both the target and all targets are blocked, the later end counts.
+-- A target's own limit replaces the limit for all targets of its job. If both are blocked, the later end counts.
 CREATE VIEW awty.target WITH (security_invoker = true, security_barrier = true) AS
 SELECT k.job, nullif(k.target, '') AS target,
     coalesce(own.concurrency, everyone.concurrency) AS concurrency,
@@ -134,7 +135,7 @@ FROM (
     UNION
     SELECT l.job, l.entity_name FROM awty_internal.lease AS l WHERE l.job = ANY (ARRAY(SELECT j.job FROM awty.job AS j))
 ) AS k
--- LIMIT makes each of these an index lookup. Otherwise the planner compares each target with all others.
+-- LIMIT makes each join an index lookup. Otherwise the planner would compare each target with all others.
 LEFT JOIN LATERAL (
     SELECT t.concurrency, t.rate, t.burst, t.blocked_until FROM awty_internal.target AS t
     WHERE t.job = k.job AND t.target = k.target LIMIT 1

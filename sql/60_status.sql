@@ -1,4 +1,4 @@
--- Why nothing runs: one list of reasons, in one order, for awty.status, awty.explain() and awty.doctor().
+-- Why nothing runs: one ordered list of reasons for awty.status, awty.explain() and awty.doctor().
 
 -- These functions read shared memory and the catalogs, also on a standby and without the preloaded library.
 CREATE FUNCTION awty_internal.runtime(
@@ -39,7 +39,7 @@ CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, until timesta
 
 COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, timestamptz, text) IS 'Since when, by which role, until when and why, as far as each is known';
 
--- A standby does not end holds and pauses, but shows them as ended.
+-- A standby shows holds and pauses whose end has passed as ended, because it cannot end them.
 CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN (until <= clock_timestamp()) IS NOT TRUE;
@@ -69,7 +69,7 @@ CROSS JOIN LATERAL (
 
 COMMENT ON VIEW awty_internal.here IS 'State of this database, and why nothing runs in it';
 
--- Shows for each pending check the first reason that applies. Only callers that may read the job see names and notes.
+-- The first reason that applies to each pending check. Only callers that may read the job see names and notes.
 CREATE VIEW awty_internal.standing AS
 SELECT f.id, first.rank, first.why, first.mend
 FROM awty.future_job AS f
@@ -170,7 +170,7 @@ CROSS JOIN LATERAL (
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
-        -- A worker claims within 5 seconds. A worker that is busy may not claim for as long as the timeout.
+        -- A worker claims within 5 seconds. A busy worker may not claim for as long as the timeout.
         SELECT 10, concat('no external worker has claimed checks of ', named.job,
                 coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'
@@ -203,7 +203,7 @@ COMMENT ON VIEW awty_internal.standing IS 'First reason why a pending check does
 CREATE VIEW awty_internal.first_overdue AS
 SELECT j.job, j.paused, first.id, first.next_check_at
 FROM (
-    -- A role with many jobs has fewer checks of each job read, so that it cannot make the view slow for all.
+    -- Reads fewer checks per job of a role with many jobs, so that this role cannot make the view slow for all.
     SELECT k.job, k.paused AND awty_internal.lasts(k.paused_until) AS paused, k.function_name,
         greatest(10, least(10000, 100000 / count(*) OVER (PARTITION BY k.role))) AS checks
     FROM awty.job AS k
@@ -255,8 +255,8 @@ CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
     format('%s of rule "%s" %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule,
         coalesce(format('fails: %s: %s', u.sqlstate, u.message), 'has failed max_attempts times')) AS why,
-    -- The next attempt tells the alert and ends the reason, if the function has been mended. After the last attempt, the end of a hold makes
-    -- a new check.
+    -- The next attempt reports the alert if the function has been repaired, which ends this reason. After the last
+    -- attempt, a hold and its release create a new check.
     format(CASE WHEN u.sqlstate IS NULL THEN 'SELECT awty.hold(%1$L, %2$L, %3$L), awty.release(%1$L, %2$L, %3$L); -- once the function is mended'
         ELSE 'SELECT awty.check_now(%1$L, %2$L, %3$L); -- once the function is mended' END, u.entity_name, u.entity_key, r.rule) AS fix
 FROM awty.rule AS r
@@ -291,7 +291,7 @@ FROM (
     SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
     WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = u.rule AND j.paused)
     UNION ALL
-    -- Only rules that the caller may read are looked at, because each look takes a while, and another role may have thousands.
+    -- Checks only rules that the caller may read, because each takes a while, and another role may have thousands.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]
     FROM awty.rule AS r
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
@@ -302,8 +302,8 @@ ORDER BY first.rank, first.since LIMIT 1;
 
 COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why due checks do not run, and what to do';
 
--- The function is STABLE, because the planner leaves out an unused column only if it calls no volatile function. JIT would spend seconds on
--- the view's hundreds of expressions.
+-- STABLE, because the planner omits an unused column only if it calls no volatile function. JIT would spend seconds
+-- on the view's hundreds of expressions.
 CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
     RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
@@ -312,7 +312,7 @@ END;
 
 COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.reason, for awty.status';
 
--- STABLE for the same reason.
+-- STABLE, so that the planner can omit an unused column.
 CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN coalesce(greatest(CASE WHEN isfinite(since)
@@ -320,7 +320,7 @@ CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
 
 COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'Time that has passed since then; 0 if the argument is NULL or infinite';
 
--- The planner leaves out joined aggregates that a query does not use.
+-- The planner omits joined aggregates that a query does not use.
 CREATE VIEW awty.status AS
 SELECT current_database() AS database,
     here.enabled,

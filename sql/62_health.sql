@@ -1,6 +1,6 @@
 -- awty.doctor() and awty.healthy() read with the caller's rights and through row security.
 
--- The view is bounded, so that a long history costs no more than a short one.
+-- Bounded, so that a long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS
 SELECT h.job, h.outcome, h.run_time, h.attempts, j.timeout
 FROM (SELECT n.job, n.role, n.outcome, n.run_time, n.attempts
@@ -10,13 +10,13 @@ WHERE j.job = ANY (SELECT r.job FROM awty_internal.readable() AS r);
 
 COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand finished checks, as far as the caller may read them';
 
--- This view shows a role only whether such rows exist.
+-- Shows a role only whether such rows exist.
 CREATE VIEW awty_internal.stray AS
 SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there;
 
 COMMENT ON VIEW awty_internal.stray IS 'Does the default partition of the history have rows?';
 
--- The statements are dynamic, because most databases have no Citus.
+-- Dynamic statements, because most databases have no Citus.
 CREATE FUNCTION awty_internal.citus_findings() RETURNS TABLE (level text, finding text, detail text, fix text)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
@@ -152,7 +152,7 @@ BEGIN ATOMIC
     SELECT 'warning', format('the repetition of job "%s" for "%s" "%s" %s', s.job, s.entity_name, s.entity_key,
             CASE WHEN s.next_check_at IS NULL THEN 'has no pending check' ELSE 'ends after its pending check' END),
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
-    -- Reads some repetitions by index, because a role may have very many. awty.explain() looks at each one.
+    -- Reads only some repetitions, by index, because a role may have very many. awty.explain() checks each one.
     FROM (SELECT r.job, r.entity_name, r.entity_key FROM awty.repetition AS r LIMIT 2000) AS few
     CROSS JOIN LATERAL (
         SELECT t.* FROM awty_internal.standstill AS t
@@ -164,7 +164,7 @@ BEGIN ATOMIC
         format('SELECT awty.create_calendar(calendar, hours, zone => …, closed => closed, replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
     UNION ALL
-    -- Without the holidays of the next year, the holidays count as open time.
+    -- Without closed days for the next year, its holidays would count as open time.
     SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
         format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
         format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
@@ -183,7 +183,7 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'error', format('rule "%s" has stopped', r.rule), 'its table is gone', format('SELECT awty.unwatch(%L);', r.rule)
     FROM awty.rule AS r
-    -- Not by pg_class, in which Citus hides its shards.
+    -- Does not read pg_class, because Citus hides its shards there.
     WHERE pg_table_is_visible(r.relation::oid) IS NULL
     UNION ALL
     -- A dump without data leaves such triggers.
@@ -202,7 +202,7 @@ BEGIN ATOMIC
         format('%s times since %s, the last time at %s: %s: %s', same.n, date_trunc('second', same.first_at), date_trunc('second', same.last_at),
             same.sqlstate, same.message),
         format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
-    -- Each job is read by its own index, so that runs of other roles hide none.
+    -- Reads each job by its own index, so that runs of other roles hide none.
     FROM (SELECT j.job, h.sqlstate, h.message, count(*) AS n, min(h.finished_at) AS first_at, max(h.finished_at) AS last_at
           FROM (SELECT r.job, r.role FROM awty_internal.readable() AS r ORDER BY awty_internal.can_become(r.role::regrole) DESC, r.job LIMIT 1000) AS j
           CROSS JOIN LATERAL (
@@ -210,7 +210,7 @@ BEGIN ATOMIC
               WHERE f.job = j.job AND f.role::oid = j.role AND f.outcome <> ALL ('{done,met,cancelled,replaced}')
               ORDER BY f.finished_at DESC LIMIT 100) AS h
           WHERE h.sqlstate IS NOT NULL GROUP BY j.job, h.sqlstate, h.message) AS same
-    -- The error is over if it has not come back for three times its usual distance.
+    -- The error is over if it has not recurred for three times its usual interval.
     WHERE same.n >= 10
       AND same.last_at + (same.last_at - same.first_at) * (3 / greatest(same.n - 1, 1)::float8) > (clock_timestamp() - '5 minutes'::interval)
     UNION ALL

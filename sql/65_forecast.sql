@@ -11,8 +11,7 @@ CREATE FUNCTION awty_internal.planned(
 COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
     IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
 
--- The query goes from one readable job to the next, and reads the job's checks that are due in the requested time. It reads no check of other
--- jobs.
+-- Goes from one readable job to the next, and reads only those of its checks that are due in the requested time.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
@@ -42,8 +41,8 @@ BEGIN ATOMIC
         LEFT JOIN awty.job AS j ON j.job = n.job
         CROSS JOIN LATERAL (
             SELECT n.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar, max(f.next_check_at) AS after, count(*) AS checks
-            -- Only an entity whose pending check is due in the requested time has further occurrences in it. OFFSET 0 makes the planner read
-            -- the due checks and their repetitions by index.
+            -- Only an entity whose pending check is due in the requested time can have further occurrences in it.
+            -- OFFSET 0 makes the planner read these checks and their repetitions by index.
             FROM (SELECT f.entity_name, f.entity_key, f.next_check_at FROM awty.future_job AS f
                   WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until OFFSET 0) AS f
             CROSS JOIN LATERAL (
@@ -65,7 +64,7 @@ BEGIN ATOMIC
         ) AS due
         WHERE j.paused IS NOT TRUE
         UNION ALL
-        -- The arguments are evaluated even if nothing is pending, so that bad ones always raise an error.
+        -- Evaluates the arguments even if nothing is pending, so that bad ones always raise an error.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
     )
     SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;

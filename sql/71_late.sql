@@ -11,12 +11,13 @@ SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     h.held_until,
     h.note
 FROM awty.alert AS a
--- On a standby, a hold whose end has passed shows as over.
+-- A standby shows a hold whose end has passed as over.
 LEFT JOIN LATERAL (SELECT a.held_by, a.held_until, a.note WHERE (a.held_until <= awty.now()) IS NOT TRUE) AS h ON true
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 LEFT JOIN awty_internal.stop AS s ON s.rule = a.rule AND s.key = a.entity_key
 WHERE a.cleared_at IS NULL AND a.level >= 1
-    -- With the array, PostgreSQL finds the alerts by an index, and does not judge the alerts of all roles.
+    -- The array makes PostgreSQL find the alerts by index. Otherwise it would check the rights to the alerts of all
+    -- roles.
     AND a.rule = ANY (ARRAY(SELECT k.rule FROM awty.rule AS k));
 
 COMMENT ON VIEW awty.late IS 'Rows of watched tables that are late now, one row each';

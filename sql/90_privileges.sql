@@ -7,7 +7,8 @@ REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
--- ALTER DEFAULT PRIVILEGES may have given rights. A role with TRIGGER on a table could run code as the table's owner.
+-- Takes back rights from ALTER DEFAULT PRIVILEGES. A role with TRIGGER on a table could run code as the table's
+-- owner.
 DO $$
 DECLARE
     command text;
@@ -49,15 +50,16 @@ ALTER TABLE awty_internal.hold ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
--- A role reads the jobs whose role it can become, and those to which awty.allow() gave it a right. A monitoring role reads all jobs. Each
--- policy asks for the readable jobs once, because one look-up per job takes seconds with thousands of jobs.
+-- A role reads the jobs whose role it can become, and those to which awty.allow() gave it a right. A monitoring role
+-- reads all jobs. Each policy asks for the readable jobs once, because a lookup per job takes seconds with thousands
+-- of jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
--- A role that reads a job also reads its checks and history, but a monitoring role does not. Each role also reads the checks that it has
--- scheduled.
+-- A role that reads a job also reads its checks and history, except a monitoring role. Each role also reads the
+-- checks that it has scheduled.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
@@ -77,7 +79,7 @@ CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- With the array, PostgreSQL finds the stops by an index, and does not judge the stops of all roles.
+-- The array makes PostgreSQL find the stops by index. Otherwise it would check the rights to the stops of all roles.
 CREATE POLICY own_stops ON awty_internal.stop FOR SELECT TO PUBLIC USING (
     rule = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
@@ -87,15 +89,15 @@ CREATE POLICY own_calendars ON awty.calendar FOR SELECT TO PUBLIC USING (
     OR role::oid = (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
 );
 
--- The policy compares the role too, because another role may now have a job of the same name.
+-- Also compares the role, because another role may now have a job of the same name.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- The database's owner and members of pg_read_all_data may dump all rows, with pg_dump --enable-row-security. Without these policies, a
--- backup would lack rows and still look complete.
+-- The database's owner and members of pg_read_all_data may dump all rows, with pg_dump --enable-row-security. Without
+-- these policies, a backup would lack rows and still look complete.
 GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
 GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.hold,
     awty_internal.origin, awty_internal.rule_function TO pg_database_owner;
@@ -115,7 +117,7 @@ CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
--- Views, policies and functions use these objects. Without USAGE on the schema, no role can name the objects.
+-- Views, policies and functions use these objects. No role can name them, because no role has USAGE on the schema.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.first_overdue, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
     awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;
@@ -150,7 +152,7 @@ GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 ALTER TABLE awty_internal.job_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
--- The policies show only rows of checks that the policy of awty.future_job shows.
+-- Shows only rows of checks that the policy of awty.future_job shows.
 GRANT SELECT ON awty_internal.check_stat, awty_internal.hold TO PUBLIC;
 CREATE POLICY own_checks ON awty_internal.hold FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id)
@@ -167,14 +169,14 @@ ALTER TABLE awty_internal.lease ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt_default ENABLE ROW LEVEL SECURITY;
 
--- A lease has the job and the role of its check. They come first, so that the leases of other roles need no look-up. OFFSET 0 keeps
--- PostgreSQL from reading the checks of all roles instead.
+-- A lease has the job and the role of its check. Comparing them first avoids a lookup for the leases of other roles.
+-- OFFSET 0 keeps PostgreSQL from reading the checks of all roles instead.
 CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     (awty_internal.can_become(scheduled_by) OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r))
     AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id OFFSET 0)
 );
 
--- The conditions are those of the history's policy.
+-- The same conditions as in the history's policy.
 CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
