@@ -2,7 +2,7 @@
 
 \echo Use "CREATE EXTENSION awty_http" to load this file. \quit
 
--- Views, policies and function bodies that are parsed during the installation use this search path too.
+-- Also for views, policies and function bodies that are parsed during the installation.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA awty_http;

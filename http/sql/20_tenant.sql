@@ -1,6 +1,6 @@
 -- A tenant is a role whose calls the gateway makes.
 --
--- Only the extension's owner writes awty_http.tenant, so the name of a job gives no right.
+-- A job's name gives no right, because only the extension's owner writes awty_http.tenant.
 
 CREATE TABLE awty_http.tenant (
     role            regrole NOT NULL,
@@ -27,7 +27,7 @@ COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'Can the first ro
 
 -- A role has the rights that awty.allow() has given it. A member of the tenant's role has all rights.
 --
--- The function reads the present rights, because an old snapshot may still show a right that was taken back.
+-- Reads the present rights, because an old snapshot may still show a right that was taken back.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (
@@ -55,8 +55,8 @@ CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
--- For example by ALTER ROLE web SET awty_http.tenant = 'app'. The function reads the catalog, because SET ROLE does not
--- load the settings of a role.
+-- Reads for example ALTER ROLE web SET awty_http.tenant = 'app'. Reads the catalog, because SET ROLE does not load a
+-- role's settings.
 CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT substr(c.setting, length('awty_http.tenant=') + 1)
@@ -67,8 +67,9 @@ CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role has chosen by its setting awty_http.tenant; NULL: none';
 
--- A tenant uses its own job. Another role uses the job of the tenant that was chosen for it, or else of the only tenant of which it is a
--- member. A right from awty.allow() alone selects a job for reading only, because any tenant can give such a right to any role.
+-- A tenant uses its own job. Another role uses the job of its chosen tenant, or else of the only tenant of which it
+-- is a member. A right from awty.allow() alone selects a job only for reading, because any tenant can give this right
+-- to any role.
 CREATE FUNCTION awty_http_internal.job(caller oid, "right" text DEFAULT 'read') RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -184,14 +185,14 @@ BEGIN
     WHILE octet_length(short) > 43 LOOP
         short := left(short, -1);
     END LOOP;
-    -- Another role may have a job of this name, or another tenant may have had one. The last name is random, so that no role can guess it
-    -- and register it in advance.
+    -- Another role, or an earlier tenant, may have a job of this name. The last name is random, so that no role can
+    -- guess it and register it in advance.
     FOR n IN 0 .. 3 LOOP
         the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first WHEN 2 THEN short || '-2'
             ELSE short || '-' || awty_http_internal.random_number() END;
         CONTINUE WHEN EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = the_job AND t.role::oid <> owner);
         BEGIN
-            -- If the tenant already has the job, the job keeps its limits and rights, which the tenant may have changed.
+            -- An existing job of the tenant keeps its limits and rights, which the tenant may have changed.
             IF NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = the_job AND j.role::oid = owner AND old.job = j.job
                            AND j.function_name IS NULL) THEN
                 PERFORM awty_http_internal.register(the_job, add_tenant.role);
@@ -217,7 +218,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes; returns the job of its calls; for the owner of extension awty_http';
 
--- 63 bits from PostgreSQL's strong source of random numbers.
+-- 63 bits from PostgreSQL's strong random numbers.
 CREATE FUNCTION awty_http_internal.random_number() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ('x' || encode(sha256(uuid_send(gen_random_uuid())), 'hex'))::bit(64)::bigint & 9223372036854775807

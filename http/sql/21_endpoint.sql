@@ -1,4 +1,4 @@
--- Only functions of the extension's owner write these tables, on behalf of a role that has the right.
+-- Only functions of the extension's owner write these tables, for a role that has the right.
 
 CREATE TABLE awty_http_internal.endpoint (
     id              text COLLATE "C" NOT NULL,
@@ -71,7 +71,7 @@ COMMENT ON COLUMN awty_http_internal.endpoint.created_at IS 'Time at which the U
 COMMENT ON COLUMN awty_http_internal.endpoint.changed_at IS 'Time of the last change of the definition';
 COMMENT ON COLUMN awty_http_internal.endpoint.deleted_at IS 'Time of awty_http.unschedule(); NULL: the URI is scheduled';
 
--- Header values and bodies are in a table of their own, because a role with the right "read" may not see them.
+-- Header values and bodies are in a separate table, because a role with the right "read" may not see them.
 CREATE TABLE awty_http_internal.content (
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -95,7 +95,7 @@ LEFT JOIN awty_http_internal.content AS c ON c.entity_name = e.entity_name
     AND c.entity_key = e.entity_key AND c.job = e.job;
 
 COMMENT ON VIEW awty_http.endpoint IS 'URIs that the gateway calls, one row for each URI of a tenant: when and how; the row of a deleted schedule stays as long as its statistics';
--- The columns of the view get the comments of the table, except for the request.
+-- Copies the comments of the table's columns to the view, except for the request.
 DO $$
 DECLARE
     command text;

@@ -1,11 +1,11 @@
--- Row security would read the rights to all jobs of the database for each claim, and roles may register thousands of
--- jobs. A lease gets no row if another role has taken over the name of its job.
+-- Avoids row security, which would read the rights to all jobs of the database for each claim. Roles may have
+-- thousands of jobs. A lease gets no row if another role has taken over its job's name.
 CREATE FUNCTION awty_http_internal.claimed(leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text, OUT failing boolean,
     OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.claimed(bigint[]) IS 'Tenant, schedule and definition of the call of each lease; for roles that may claim';
 
--- The function fills a tuplestore by RETURN QUERY, because awty_with_caller calls it only once.
+-- Fills a tuplestore by RETURN QUERY, because awty_with_caller calls it only once.
 CREATE FUNCTION awty_http_internal.claimed_as(caller oid, leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text,
     OUT failing boolean, OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -19,7 +19,7 @@ CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http_internal.endpoi
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_pending(awty_http_internal.endpoint) IS 'Is a check of this endpoint pending or held?';
 
--- If PostgreSQL does not know the time zone any more, this function returns no row, while awty.occurrences() raises an error.
+-- Returns no row if PostgreSQL no longer knows the time zone. awty.occurrences() raises an error instead.
 CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
     RETURNS SETOF timestamptz LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
 BEGIN ATOMIC
@@ -65,8 +65,8 @@ CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http_internal.endpoi
 DECLARE
     repeats boolean := endpoint.every IS NOT NULL OR endpoint.cron IS NOT NULL;
 BEGIN
-    -- awty.repeat() does not replace a single check, and awty.schedule() does not replace a repetition, so the old check is cancelled
-    -- first.
+    -- The old check is cancelled first, because awty.repeat() does not replace a single check, nor awty.schedule() a
+    -- repetition.
     IF repeats <> repeated_before THEN
         PERFORM awty.cancel(endpoint.entity_name, endpoint.entity_key, endpoint.job);
     END IF;
@@ -91,7 +91,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('22023', 'exactly one of "every", "cron", "at" and "after" must be given',
             format('SELECT awty_http.schedule(%L, every => ''15 min'');', fields.uri));
     END IF;
-    -- awty.repeat() checks intervals of days and months. Shorter intervals are rounded up to slots here.
+    -- Rounds short intervals up to slots. awty.repeat() checks intervals of days and months.
     IF fields.every > '0' AND date_part('day', fields.every) = 0 AND date_part('month', fields.every) = 0 AND date_part('year', fields.every) = 0 THEN
         whole := ceil(round((extract(epoch FROM fields.every) / extract(epoch FROM slot))::numeric, 9));
         IF fields.every <> slot * whole THEN
@@ -233,7 +233,7 @@ BEGIN
     SELECT c.content INTO had FROM awty_http_internal.content AS c
     WHERE c.entity_name = old.entity_name AND c.entity_key = old.entity_key AND c.job = old.job;
     is_same := old.deleted_at IS NULL AND had = how.content AND awty_http_internal.definition(new) = awty_http_internal.definition(old);
-    -- If the plan is the same, a pending check keeps its time, and a schedule that is over does not start again.
+    -- With an unchanged plan, a pending check keeps its time, and a schedule that is over does not start again.
     stays := old.deleted_at IS NULL AND awty_http_internal.plan(new) = awty_http_internal.plan(old)
         AND (is_pending OR awty_http_internal.is_over(old));
     IF is_same AND stays THEN

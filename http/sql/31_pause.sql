@@ -1,4 +1,4 @@
--- A function that a role may call has a second function, named ..._as, which gets the caller as an argument and checks
+-- A function that a role may call has a second function, named ..._as. It gets the caller as an argument and checks
 -- this caller's rights.
 
 CREATE FUNCTION awty_http_internal.lock(id text) RETURNS bigint
@@ -12,7 +12,7 @@ CREATE FUNCTION awty_http_internal.lock_as(caller oid, id text) RETURNS bigint
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_as(oid, text) IS 'awty_http_internal.lock for a caller';
 
--- A role that may not even read the schedule gets the same answer as for an unknown id.
+-- A role that may not read the schedule gets the same answer as for an unknown id.
 CREATE FUNCTION awty_http_internal.may_change(caller oid, id text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -96,7 +96,7 @@ BEGIN
     PERFORM awty_http_internal.check_encoding(send_as.key, content::text);
     IF send_as.key IS NOT NULL THEN
         digest := sha256(convert_to(place.uri || chr(10) || content::text, 'UTF8'));
-        -- The INSERT waits for another transaction of this role that sends with the same key.
+        -- Waits for another transaction of this role that sends with the same key.
         INSERT INTO awty_http_internal.sent (job, key, digest, entity_name, entity_key, sent_by, due_at)
         VALUES (the_job, the_key, digest, place.entity_name, place.entity_key, send_as.caller, moment)
         ON CONFLICT DO NOTHING;
@@ -152,7 +152,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.cancel_send_as(oid, text) IS 'awty_http_internal.cancel_send for a caller';
 
--- A send that is over and has no row in the history was done or cancelled.
+-- A send that is over and not in the history was done or cancelled.
 CREATE VIEW awty_http_internal.send_status WITH (security_invoker = true) AS
 SELECT s.key, s.job, s.check_id, s.entity_name, s.entity_key,
     concat(s.entity_name, split_part(s.entity_key, '#', 1)) AS uri,

@@ -6,12 +6,12 @@ SELECT h.id, h.job, concat(h.entity_name, split_part(h.entity_key, '#', 1)) AS u
     h.first_check_at, h.next_check_at, h.started_at, h.finished_at, h.lateness, h.attempts, h.outcome, h.sqlstate, h.message
 FROM awty.future_job_history AS h
 JOIN awty_http.tenant AS t ON t.job = h.job AND t.role::oid = h.role::oid
--- The condition must equal the condition of the partial index on the problems of a job.
+-- The condition must equal that of the partial index on a job's problems.
 WHERE h.outcome <> ALL ('{done,met,cancelled,replaced}');
 
 COMMENT ON VIEW awty_http_internal.problem IS 'History of calls that ended with a problem, of schedules and of sends';
 
--- If the schedule has a pending call, the gateway makes this call now. Otherwise, it makes the failed call once more.
+-- If the schedule has a pending call, makes it due now. Otherwise repeats the failed call.
 CREATE FUNCTION awty_http_internal.retry(id bigint) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.retry(bigint) IS 'Makes a finished call again, now; returns the number of its check';

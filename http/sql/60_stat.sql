@@ -88,7 +88,7 @@ CREATE AGGREGATE awty_http_internal.all_steps(bigint[]) (
 );
 COMMENT ON AGGREGATE awty_http_internal.all_steps(bigint[]) IS 'Sum of histograms';
 
--- The value may not be a number, or may be too small or too large for double precision.
+-- The value may be no number, or outside the range of double precision.
 CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
@@ -101,8 +101,8 @@ CREATE FUNCTION awty_http_internal.dropped(ok boolean, message text) RETURNS boo
     RETURN NOT dropped.ok AND coalesce(dropped.message, '') ^@ 'dropped: ';
 COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was the call dropped, because it was too late for the occurrence?';
 
--- If the gateway did not measure lateness and duration, the function uses the times of the lease. The planner inlines
--- this function into each query.
+-- Uses the times of the lease if the gateway did not measure lateness and duration. The planner inlines this function
+-- into each query.
 CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
     RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
@@ -129,7 +129,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain';
 
--- A retry is due before the next slot of the plan, so no slot is counted for two attempts.
+-- A retry is due before the next slot of the plan, so no slot counts for two attempts.
 CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN CASE

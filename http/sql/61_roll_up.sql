@@ -1,7 +1,7 @@
--- The roll-up counts the calls of each hour when the hour is over. It works in parts, each in a run of its own, because
--- calls were up to 17 s late when it counted 4 million calls in a single run.
+-- Counts the calls of each hour when the hour is over. The work is divided into several runs, because calls were up
+-- to 17 s late when a single run counted 4 million calls.
 
--- The function overwrites whole buckets, so that running it twice does no harm.
+-- Overwrites whole buckets, so that a second run does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off
     SET plan_cache_mode = force_custom_plan -- because awty_http.stat grows while the function runs
@@ -117,8 +117,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- An hour can be counted as long as awty.attempt has all its calls. awty.attempt deletes whole days in UTC. When the time to work is over,
--- the function returns the rest of the work, which is the argument of the next call.
+-- Counts hours while awty.attempt still has all their calls. awty.attempt deletes whole days in UTC. When the time is
+-- over, returns the remaining work, which is the argument of the next call.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE
@@ -130,8 +130,8 @@ DECLARE
 BEGIN
     IF rest IS NULL THEN
         until := date_trunc('hour', roll_up.at);
-        -- The last counted hour is counted again, because some of its calls may have been committed after the hour. Hours in the future
-        -- come from a clock that was ahead, so they are ignored.
+        -- The last counted hour is counted again, because some of its calls may have been committed later. Hours in
+        -- the future come from a clock that was ahead, and are ignored.
         since := greatest(coalesce(date_trunc('day', roll_up.at - kept), '-infinity'),
             (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.id = s.job AND s.bucket < until));
     END IF;
@@ -149,7 +149,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb) IS 'Counts the calls of the hours before a time, and deletes what is too old; returns the rest of the work when its time to work is over; NULL: no work is left';
 
--- Works for a tenth of the time. If work is left, the function schedules its own check again.
+-- Works for a tenth of the time. If work is left, schedules its own check again.
 CREATE FUNCTION awty_http_internal.roll_up(j awty.future_job) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -173,8 +173,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
--- A restored dump contains the job as a row of awty.job, so registering the job would create a second row. The restore of a dump is
--- recognised by xmloption, because each script of pg_dump sets it to its default, and no other program does.
+-- A restored dump already has the job as a row of awty.job, so registering it would create a second row. xmloption
+-- tells such a restore, because only scripts of pg_dump set it to its default.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_settings AS s

@@ -6,7 +6,7 @@ REVOKE ALL ON awty_http_internal.schedule_status, awty_http_internal.send_status
 REVOKE ALL ON SEQUENCE awty_http.token_id_seq FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty_http, awty_http_internal FROM PUBLIC;
 
--- Takes back rights that other roles already have because of ALTER DEFAULT PRIVILEGES.
+-- Takes back rights from ALTER DEFAULT PRIVILEGES.
 DO $$
 DECLARE
     command text;
@@ -45,7 +45,7 @@ REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb),
     awty_http_internal.count_job(text, timestamptz), awty_http_internal.count_jobs(timestamptz), awty_http_internal.forget(timestamptz),
     awty_http_internal.forget_hours_of(text[], timestamptz),
     awty_http_internal.set_up(), awty_http_internal.register(text, name), awty_http_internal.set_content(text, text, text, jsonb) FROM PUBLIC;
--- These functions trust their argument "caller", so no role may call them.
+-- No role may call these functions, because they trust their argument "caller".
 DO $$
 DECLARE
     command text;
@@ -68,8 +68,8 @@ ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http.token ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 
--- The tenant's role reads its row even if the job is gone. A role that reads the row also reads the tenant's schedules
--- and statistics.
+-- The tenant's role reads its row even if the job is gone. A role that reads the row also reads the tenant's
+-- schedules and statistics.
 CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
@@ -82,7 +82,7 @@ CREATE POLICY own ON awty_http_internal.content FOR SELECT TO PUBLIC USING (
         SELECT t.job FROM awty_http.tenant AS t
         JOIN awty_internal.readable() AS r ON r.job = t.job AND r.role = t.role::oid
         WHERE t.dropped_at IS NULL AND (r.may_schedule OR r.may_claim)));
--- The policy uses an array, so that PostgreSQL can use the primary key, which begins with the job.
+-- The array makes PostgreSQL use the primary key, which begins with the job.
 CREATE POLICY own ON awty_http_internal.sent FOR SELECT TO PUBLIC USING (
     job = ANY (ARRAY(
         SELECT t.job FROM awty_http.tenant AS t
@@ -101,9 +101,8 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
--- A dump shows a dropped role as a number, and another role may have this number on the restored server. So a dump
--- leaves out the tokens and rows of a dropped role. A row is still dumped if only its created_by or sent_by names a
--- dropped role, because these columns give no right.
+-- A dump shows a dropped role as a number, which may be another role on the restored server. So a dump omits a
+-- dropped role's tokens and rows. created_by and sent_by may name a dropped role, because they give no right.
 DO $$
 DECLARE
     config record;
@@ -121,8 +120,8 @@ BEGIN
 END
 $$;
 
--- EXPLAIN estimates row counts from the statistics of the whole table, so it would reveal values of rows that the role may not read.
--- Columns whose values a role chooses therefore have no statistics.
+-- These columns have no statistics, because roles choose their values. EXPLAIN estimates from the whole table's
+-- statistics, and would reveal values of rows that the role may not read.
 ALTER TABLE awty_http_internal.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,
     ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0, ALTER request SET STATISTICS 0, ALTER labels SET STATISTICS 0,
     ALTER description SET STATISTICS 0, ALTER verdict_note SET STATISTICS 0, ALTER paused_note SET STATISTICS 0,
