@@ -1,5 +1,5 @@
-//! Invariant: a calendar is locked before the checks that use it. A role cannot reuse the name of another role's
-//! calendar, even if the role may not see that calendar.
+//! Invariant: a calendar is locked before the checks that use it. A calendar's name is taken for every role, even if
+//! the role may not see the calendar.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
 use crate::calendar::{may_use, unknown};
@@ -16,7 +16,7 @@ use awty_core::argument_limits::{MAX_CLOSED, MAX_ELEMENTS};
 use awty_core::calendar::{Calendar, Hours};
 use pgrx::pg_sys;
 
-/// The number of calendars is limited, because each query of `awty.calendar` checks the reader's rights to each.
+/// Each query of `awty.calendar` checks the reader's rights to every calendar, so their number is limited.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {
@@ -95,7 +95,7 @@ fn elements(
     max: usize,
 ) -> Result<Vec<pg_sys::Datum>> {
     let array = args.datum(index).ok_or(Error::Null { argument })?;
-    // SAFETY: each call is for an argument that is declared as an array of this type.
+    // SAFETY: each call is for an argument that SQL declares as an array of this type.
     let elements = unsafe { array::elements(array, element) }.ok_or(CalendarError::Dimensions { argument })?;
     if elements.len() > max {
         return Err(CalendarError::TooMany { argument, max }.into());

@@ -20,7 +20,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        // Cancelling a rule's check would stop the rule from watching the row.
+        // Skips checks of rules, because a rule would stop watching the row.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
     if let [job] = jobs.as_slice()
@@ -28,7 +28,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     {
         return Ok(watch::silence::rows(job, &entity.name, &[entity.key]));
     }
-    // The call locks only checks that the caller may cancel, so that checks of other roles are not blocked.
+    // Locks only checks that the caller may cancel, so that other roles' checks are not blocked.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
@@ -41,8 +41,7 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // The lock may have waited for a run that ended its check and scheduled the next one. In that case, the next check
-    // is locked instead.
+    // A run may have ended the check and scheduled the next one while the lock waited. Then the next check is locked.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

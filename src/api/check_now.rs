@@ -1,4 +1,4 @@
-//! Makes a check due now without undoing a run in progress.
+//! Makes a check due now without undoing a concurrent run.
 
 use super::hold::{lock, peek, running_since};
 use crate::call::args::{Args, calls};
@@ -44,8 +44,7 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// If the check's planned time is in the future, the check becomes an extra check. So the repetition keeps all its
-/// planned times.
+/// A check that is planned for later becomes an extra check, so that its repetition keeps all planned times.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

@@ -1,4 +1,5 @@
-//! `awty.hold()` and `awty.release()` do not lock a check during its run, because a lock would undo the run.
+//! Implements `awty.hold()` and `awty.release()`. They do not lock a running check, because a lock would undo the
+//! run.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
@@ -39,8 +40,8 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // The run may leave the check pending and end before this transaction commits. In that case, a maintainer marks
-        // the check as held.
+        // The run may end before this transaction commits, and leave the check pending. A maintainer then marks the
+        // check as held.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {
@@ -63,7 +64,7 @@ pub fn planned_end(args: &Args, index: usize, argument: &'static str, job: &Job)
     Ok(Some(job.options.limits.width.round_up(until)))
 }
 
-/// The job's `on_missed` decides about a check that fell due while it was held.
+/// A check that fell due while it was held is subject to the job's `on_missed`.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;
@@ -72,8 +73,8 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held. If the row is silenced, this call is refused. Otherwise the check may be held
-        // because of crashes, and is released below.
+        // The row's alert was not held. This call is refused for a silenced row. A check that is held because of
+        // crashes is released below.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }
@@ -82,8 +83,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // If a hold was set during a run, the check is marked as held when the run ends. This call may have waited for
-        // the end of the run, so it reads the mark again.
+        // A hold that was set during a run marks its check when the run ends. This call may have waited for this end,
+        // so it reads the mark again.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

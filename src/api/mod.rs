@@ -1,5 +1,7 @@
-//! Invariant: an SQL call writes nothing before it has checked its arguments and the caller's rights. Every refusal is
-//! a `crate::error::Error`.
+//! The SQL calls about jobs, checks and the status.
+//!
+//! Invariant: a call checks its arguments and the caller's rights before it writes. Every refusal is a
+//! `crate::error::Error`.
 
 mod adopt;
 mod allow;

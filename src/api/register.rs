@@ -66,14 +66,14 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Waits for a claim in progress. The next claim waits until this transaction commits.
+/// Waits for a concurrent claim. Further claims wait until this transaction commits.
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
         claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
     }
 }
 
-/// An external worker and a worker of the server could otherwise run the same check.
+/// Otherwise an external worker and a worker of the server could run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -179,7 +179,7 @@ fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {
-    // Unregistering a job removes its leases and targets, so the caller must be allowed to change leases.
+    // Unregistering removes the job's leases and targets, so the caller needs the right to change leases.
     rights::gate_lease("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);
@@ -187,16 +187,16 @@ fn unregister_job(args: &Args) -> Result<i64> {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {
-        // A superuser must be able to remove a job whose row is invalid. SAFETY: only reads a variable.
+        // A superuser must be able to remove a job whose row is invalid. SAFETY: reads a variable.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // The lock comes before the deletion of rows that claims of this job read.
+    // Lock order: the job's claims, then the rows that claims read.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // The first call may have waited for a run that inserted the next check. This second call ends the next check.
+        // Ends the next check, which a run may have inserted while the first call waited.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

@@ -26,7 +26,7 @@ use std::collections::HashSet;
 
 const ROUNDS: u32 = 100;
 
-/// The number of targets per session is limited, so that `awty.schedule()` stays quick.
+/// Limits the targets per session, so that `awty.schedule()` stays quick.
 const MAX_ASKED: usize = 100;
 
 /// A thousand years. A longer interval could overflow.
@@ -113,7 +113,7 @@ pub fn say_blocked(job: &Job, target: &Text, now: Time) {
     }
 }
 
-/// A trigger may schedule thousands of checks, so the client is notified once per session and job.
+/// Notifies the client once per session and job, because a trigger may schedule thousands of checks.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -147,7 +147,7 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
     if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
         return Err(Error::OutOfRange { argument: "after" });
     }
-    // SAFETY: a plain function on a timestamptz and an interval. It respects months and time zones.
+    // SAFETY: a plain function on a timestamptz and an interval, for months and time zones.
     let (start, then): (i64, TimestampWithTimeZone) = unsafe {
         let start = clock::transaction_start();
         let then = pgrx::direct_function_call(
@@ -196,7 +196,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
-/// The repetition continues after the slot of the new check.
+/// Makes the repetition continue after the new check's time.
 pub fn inherit_occurrence(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own_run::is_own(pending.check);

@@ -1,7 +1,7 @@
-//! `awty.schedule_many()` and `awty.cancel_many()` write the checks of many entities in a few statements.
+//! Implements `awty.schedule_many()` and `awty.cancel_many()`, which write many checks with a few statements.
 //!
-//! Invariant: checks are written or locked in the order of their keys, so that two calls cannot deadlock. If anything
-//! is refused, nothing is written.
+//! Invariant: checks are written and locked in the order of their keys, so that two calls cannot deadlock. After a
+//! refusal, nothing is written.
 
 use super::cancel;
 use super::schedule::{due_after, inherit_occurrence, say_blocked, say_paused, say_slot, slot_of};
@@ -35,7 +35,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// `array_agg()` over no rows returns NULL, so NULL counts as an empty list.
+    /// NULL counts as an empty list, because `array_agg()` over no rows returns NULL.
     fn of(args: &Args) -> Result<Self> {
         const ARGUMENT: &str = "entity_keys";
         let Some(datum) = args.datum(1) else { return Ok(Self { texts: Vec::new(), sorted: Vec::new() }) };
@@ -162,7 +162,7 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // In most calls no check is pending, and ON CONFLICT would take twice as long.
+        // Usually no check is pending. ON CONFLICT would take twice as long.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {
@@ -239,7 +239,7 @@ impl Request<'_> {
     }
 }
 
-/// A call that names no job skips checks that the caller may not schedule.
+/// Without a job name, the call skips checks that the caller may not schedule.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
@@ -256,14 +256,14 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // A call that names no job leaves out checks of rules, so that the rules keep watching their rows.
+        // Without a job name, the call skips checks of rules, so that rules keep watching their rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Checks are locked one by one. While a lock waits for a run, the run may end its check and schedule the next
-        // check of the same key. The next check must be locked before the checks of later keys.
+        // Locks one check after the other. While a lock waits, a run may schedule the next check of the same key.
+        // This check must be locked before checks of later keys.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

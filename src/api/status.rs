@@ -1,7 +1,7 @@
 //! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. sql/60_status.sql decides why nothing runs.
 //!
-//! Invariant: the functions only read. They also work on a standby and without the preloaded library, and take no lock
-//! stronger than ACCESS SHARE.
+//! Invariant: the functions only read. They also work on a standby and without the preloaded library. Their strongest
+//! lock is ACCESS SHARE.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
@@ -55,7 +55,7 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // A problem with the version is in `unserved`, which is more current than the problem in shared memory.
+    // A problem with the version is in `unserved`, which is more current than shared memory.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,

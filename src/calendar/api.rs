@@ -1,4 +1,4 @@
-//! `awty.due()` and `awty.open_time()` return exact times.
+//! Implements `awty.due()` and `awty.open_time()`.
 
 use super::usable;
 use crate::call::args::{Args, calls};
@@ -12,7 +12,7 @@ use awty_core::{Time, later};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 
-/// A query can be cancelled between two pieces.
+/// The search can be cancelled between two pieces.
 const PIECE: TimeDelta = TimeDelta::days(36_525);
 
 calls! {

@@ -1,4 +1,4 @@
-//! Invariant: if PostgreSQL does not know a calendar's zone, all time is open.
+//! Invariant: all time is open if PostgreSQL does not know the calendar's zone.
 
 mod api;
 pub mod statements;
@@ -43,7 +43,7 @@ pub fn usable(name: &Text) -> Result<Rc<Known>> {
     find(name).filter(|known| known.is_usable_by(caller)).ok_or_else(|| unknown(name).into())
 }
 
-/// Until the transaction ends, the calendar is neither replaced nor dropped.
+/// Locks the calendar against replacement and drop until the transaction ends.
 pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
     calendar::lock_for_use(name);
     let known = usable(name)?;
@@ -66,7 +66,6 @@ pub fn unknown(name: &Text) -> CalendarError {
     CalendarError::Unknown { calendar, nearest }
 }
 
-/// The next call of [`find`] reads the calendar again.
 pub fn forget() {
     KNOWN.take();
 }
@@ -84,7 +83,7 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // A parallel query's snapshot may be older than the last change. SAFETY: only reads a variable.
+    // A parallel query's snapshot may be older than the last change. SAFETY: reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {
             if *then == epoch {
@@ -99,16 +98,16 @@ fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {
         (Some(hours), Some(zone)) => Calendar::new(hours, stored.closed, zone),
-        // PostgreSQL knows GMT even without files of time zones.
+        // PostgreSQL knows GMT even without time zone files.
         _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
     };
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// Renews the hashes of the calendars' zones once after each start of the server, and calls `follow` for each calendar
-/// whose zone has new data. If a role keeps rows locked that `follow` needs, the calendar is left for the next call.
+/// Calls `follow` for each calendar whose zone has new data, once after each start of the server. If a role keeps
+/// rows locked that `follow` needs, the calendar waits for the next call.
 ///
-/// A calendar whose zone PostgreSQL does not know keeps its hash, because the zone may come back.
+/// A calendar with an unknown zone keeps its hash, because the zone may come back.
 pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {
     for stored in calendar::hashed(now) {
         let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };

@@ -1,4 +1,6 @@
-//! Invariant: texts are bytes in the database's encoding, and a text that is empty or too long is refused first.
+//! Reads the arguments of an SQL call.
+//!
+//! Invariant: texts are bytes in the database's encoding. Empty or too long texts are refused first.
 
 use super::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY};
 use crate::error::{Error, Result};
@@ -9,7 +11,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb value of this size has at most five numbers of at most 147,500 digits each, which need not be counted.
+/// A jsonb value of this size has at most five numbers of at most 147,500 digits each. These need not be counted.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 
@@ -47,7 +49,7 @@ impl Args {
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
-    /// Refuses a text that is longer than `max` before copying it.
+    /// Refuses a text longer than `max` before copying it.
     pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
@@ -165,7 +167,7 @@ impl Args {
 /// The value is a jsonb.
 pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     let size = size(args);
-    // SAFETY: by the contract of this function.
+    // SAFETY: the caller guarantees a jsonb.
     size > MAX_ARGS || size > HARMLESS && unsafe { jsonb::has_longer_numbers(args, MAX_ARGS) }
 }
 

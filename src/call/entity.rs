@@ -1,4 +1,6 @@
-//! Invariant: if the caller may not see a check's job, the check is reported as missing.
+//! Finds the checks of an entity.
+//!
+//! Invariant: a check is reported as missing if the caller may not see its job.
 
 use super::args::Args;
 use super::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
@@ -30,14 +32,14 @@ impl Entity {
             .collect()
     }
 
-    /// Returns the job that the caller names. A caller may omit the job if the entity has only one check that the
-    /// caller may schedule.
+    /// Returns the job that the caller names. The job may be omitted if the caller may schedule only one of the
+    /// entity's checks.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);
         }
         let mut jobs = self.jobs(rights::may_schedule);
-        // The error suggests a job of the caller, because any role can give the caller a right to its job.
+        // Suggests the caller's own job first, because any role can give the caller a right to its job.
         jobs.sort_by_key(|job| !rights::owns(job));
         match jobs.len() {
             0 => Err(self.missing(None)),

@@ -1,5 +1,7 @@
-//! Invariant: the caller is the role whose rights the call uses (`GetUserId()`), so a SECURITY DEFINER function
-//! schedules as its owner. An error suggests a job's name only to roles that may see the job.
+//! Checks the caller's rights.
+//!
+//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules as its owner. An
+//! error names a job only to roles that may see the job.
 
 use super::args::Args;
 use crate::error::{self, Error, LeaseError, Result};
@@ -30,7 +32,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// An application's writes must not fail without the preloaded library.
+/// Only warns without the preloaded library, because an application's writes must not fail.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
@@ -43,7 +45,7 @@ pub fn gate_lease(function: &'static str) -> Result<()> {
 }
 
 fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
-    // SAFETY: the call only reads a variable.
+    // SAFETY: reads a variable.
     unsafe {
         if pg_sys::RecoveryInProgress() {
             return Err(Error::Standby { function });
@@ -121,7 +123,7 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
-/// A Rust string must be UTF-8, but the database may have another encoding.
+/// Job names are bytes, because the database may not use UTF-8.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn readable() -> TableIterator<
@@ -143,7 +145,7 @@ pub fn own_job(name: &Text) -> Result<Job> {
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// The error is the same for a missing job and for one that the caller may not see.
+/// Returns the same error for a missing job as for an invisible one.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
@@ -171,7 +173,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Each statement gets only one warning.
+    /// One warning per statement.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
@@ -196,7 +198,7 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // Only an inspection tells the launcher that the database is a copy.
+        // The launcher learns only from an inspection that the database is a copy.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }

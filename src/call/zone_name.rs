@@ -20,7 +20,7 @@ pub fn unknown(name: &str) -> Error {
     Error::UnknownZone { zone: name.to_owned(), hint }
 }
 
-/// Reads the plus in a name such as `UTC+2` as east of Greenwich, because most users expect this meaning.
+/// Reads `UTC+2` as two hours east of Greenwich, as most users expect.
 fn shift(name: &str) -> Option<i32> {
     let at = name.find(['+', '-'])?;
     let (word, number) = name.split_at(at);

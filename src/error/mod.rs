@@ -1,7 +1,7 @@
 //! The errors of awty, and their SQLSTATEs.
 //!
-//! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). Details and hints
-//! are sentences. A hint that is a statement can be pasted.
+//! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). Details and
+//! hints are sentences. A hint that is a statement can be pasted.
 
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;
@@ -47,7 +47,7 @@ pub enum Error {
     ReadOnly {
         function: &'static str,
     },
-    /// The function was called in a security-restricted operation, such as an index expression or ANALYZE.
+    /// Called in a security-restricted operation, such as an index expression or ANALYZE.
     Restricted {
         function: &'static str,
     },
@@ -178,13 +178,12 @@ pub enum Error {
         schema: String,
         role: String,
     },
-    /// The job's role has more rights than the function's owner. The owner could change the function and so use the
-    /// rights of the job's role.
+    /// The job's role has more rights than the function's owner, who could change the function to use these rights.
     Untrusted {
         function: String,
         role: String,
     },
-    /// The function's owner is neither the registering role nor a role of which the job's role is a member.
+    /// The function's owner is not the registering role, and the job's role is not a member of the owner.
     ForeignFunction {
         function: String,
         owner: String,

@@ -7,7 +7,7 @@ pub enum QuietError {
     EndPassed {
         argument: &'static str,
     },
-    /// A check that awty holds after crashes can get no end of its hold, because only `awty.release()` ends such a
+    /// A check that is held after crashes cannot get an end of its hold, because only `awty.release()` ends such a
     /// hold.
     HeldAfterCrashes {
         entity: Label,

@@ -1,4 +1,4 @@
-//! `awty_core::repeat` has the texts of these errors.
+//! The texts of these errors are in `awty_core::repeat`.
 
 use super::phrase::quote;
 use awty_core::repeat::RepeatError;

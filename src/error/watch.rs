@@ -10,7 +10,7 @@ pub enum WatchError {
         relation: String,
         is: &'static str,
     },
-    /// A table of Citus has its rows in other tables, which are its shards.
+    /// A table of Citus keeps its rows in other tables, its shards.
     Distributed {
         relation: String,
     },
@@ -37,8 +37,7 @@ pub enum WatchError {
         argument: &'static str,
         what: String,
     },
-    /// The value of the expression could change although the row is not written, and then no trigger would notice the
-    /// change.
+    /// The expression's value could change without a write of the row, so that no trigger would notice.
     NotStable {
         argument: &'static str,
         what: String,

@@ -1,5 +1,5 @@
-//! Invariant: listeners are notified at commit, counters and log updated after it. A run without a problem allocates
-//! nothing.
+//! Invariant: listeners are notified at commit. Counters and log are updated after the commit. A run without a
+//! problem allocates nothing.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
@@ -38,8 +38,7 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// `next` is set if the check is followed by another check of the same repetition. It then says whether that check
-    /// is held.
+    /// `next` is set if another check of the repetition follows, and says whether it is held.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             results.push((check, fate, next));

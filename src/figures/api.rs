@@ -1,5 +1,7 @@
-//! Invariant: `awty.job_status` and `awty.forecast()` only read, also on a standby and without the preloaded library,
-//! and take no lock stronger than ACCESS SHARE. A caller sees the jobs that it may read, a monitoring role all jobs.
+//! Implements `awty.job_status` and `awty.forecast()`.
+//!
+//! Invariant: they only read, also on a standby and without the preloaded library. Their strongest lock is ACCESS
+//! SHARE. A caller sees the jobs that it may read; a monitoring role sees all jobs.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
@@ -21,7 +23,7 @@ use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
-/// A Rust string must be UTF-8, but the database may have another encoding.
+/// Job names are bytes, because the database may not use UTF-8.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_pending() -> TableIterator<
@@ -54,8 +56,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Jobs with few pending checks have exact counts. These counts are subtracted from the estimate for the whole table,
-/// and each large job gets an equal part of the rest.
+/// Jobs with few pending checks have exact counts. Each large job gets an equal part of the rest of the estimate for
+/// the whole table.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

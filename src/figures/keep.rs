@@ -1,4 +1,4 @@
-//! Invariant: shared memory has the counters that were read from the table, plus all runs since that read.
+//! Invariant: the counters in shared memory are those that were read from the table, plus all runs since then.
 
 use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;
@@ -8,8 +8,8 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Reads the counters of the table into shared memory. Must be called before the first run is counted, once per server
-/// start and per installed extension.
+/// Reads the table's counters into shared memory, once per server start and installation of the extension, before the
+/// first run is counted.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -24,7 +24,7 @@ pub fn read_back(now: Time) {
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     shmem::write(|shared| match gone {
         Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
-        // The table could not be written, so the next inspection tries again.
+        // The table could not be written. The next inspection tries again.
         None => shared.figures_are_not_stored(database),
     });
 }

@@ -1,4 +1,4 @@
-//! Invariant: if `awty.log_failures` is `codes`, log entries contain only numbers, outcomes and SQLSTATEs.
+//! Invariant: with `awty.log_failures = codes`, log entries contain only numbers, outcomes and SQLSTATEs.
 
 use crate::error::Label;
 use crate::pg::catch::Failure;
@@ -35,7 +35,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// A transaction's problems share one log entry.
+    /// The problems of one transaction share a log entry.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);
@@ -132,8 +132,7 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// Notifies the clients that listen for these checks. Returns the problems of each job, which the caller must log after
-/// the commit.
+/// Notifies the clients that listen for these checks. The caller must log the returned problems after the commit.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
@@ -152,7 +151,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// Any role may listen to the channel, so the payload contains no name.
+/// The payload contains no name, because any role may listen to the channel.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {

@@ -1,5 +1,7 @@
-//! Invariant: a row of `awty_internal.repetition` and its check are written in the same transaction. A transaction that
-//! changes such a row has locked the row of the check first.
+//! Implements `awty.repeat()`.
+//!
+//! Invariant: one transaction writes a row of `awty_internal.repetition` and its check. It locks the check's row
+//! before it changes the repetition.
 
 use super::replaced;
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
@@ -54,8 +56,7 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// A query can be cancelled between two times of the list, because with a calendar, the search for each time may take
-/// milliseconds.
+/// A query can be cancelled between two times of the list, because a search with a calendar may take milliseconds.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -93,8 +94,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// This is the job's first recurring check. Workers may not know yet that the job has recurring checks, so a due
-    /// check is not left to them.
+    /// This is the job's first repetition. Workers may not know yet that the job has repetitions, so a due check is
+    /// not left to them.
     is_first: bool,
 }
 
@@ -117,7 +118,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     let job = rights::schedulable_job(&name)?;
     function::check(&job)?;
     terms.calendar = calendar.as_ref().map(Text::to_string);
-    // The calendar is locked before the check, as in `awty.create_calendar()`.
+    // Lock order: the calendar, then the check, as in `awty.create_calendar()`.
     let known = calendar.map(|calendar| calendar::for_use(&calendar, job.role)).transpose()?;
     let calendar = known.map(|known| Rc::clone(&known.calendar));
     let now = clock::now();
@@ -158,7 +159,7 @@ impl Call {
             }
             match self.pending() {
                 Some(pending) => return Ok(self.change(&pending)),
-                // A recurring schedule has no pending check if, for example, PostgreSQL no longer knows its time zone.
+                // A repetition has no pending check if, for example, PostgreSQL no longer knows its time zone.
                 None => match self.find() {
                     Existing::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
                     Existing::Alone(_) | Existing::Pending | Existing::Nothing => {}

@@ -1,5 +1,6 @@
-//! Invariant: a check's row is locked before the check's row in `awty_internal.repetition` is read. Each transaction
-//! that changes a row in `awty_internal.repetition` has also locked the row of its check.
+//! Schedules the next check of a repetition when a check ends.
+//!
+//! Lock order: the check's row, then its row in `awty_internal.repetition`, for reading and for writing.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
@@ -58,7 +59,7 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// True if the check may have a row in `awty_internal.check_stat`, even before its first run.
+    /// Returns whether the check may have a row in `awty_internal.check_stat`, even before its first run.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
@@ -128,8 +129,8 @@ impl<'a> Continuation<'a> {
         self.fate(id, after)
     }
 
-    /// Schedules the next checks. The caller must already have deleted the ended checks from `awty.future_job`, because
-    /// an entity can have only one check of a job there.
+    /// Schedules the next checks. The caller must have deleted the ended checks, because an entity can have only one
+    /// pending check of a job.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
             repetition::remove(&self.over);
@@ -144,8 +145,8 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // A worker may already have searched for checks of this time, so the next check is announced like a new
-            // one.
+            // Announces the next check like a new one, because a worker may already have searched for checks of this
+            // time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,4 +1,4 @@
-//! Shows nothing, and raises no error, if PostgreSQL no longer knows the plan's time zone.
+//! Computes future occurrences. Returns none, and no error, if PostgreSQL no longer knows the time zone.
 
 use super::terms;
 use crate::call::args::Args;

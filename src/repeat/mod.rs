@@ -1,5 +1,7 @@
-//! Invariant: while a row of `awty_internal.repetition` exists, exactly one check of its job and entity is pending or
-//! on hold. The transaction that ends this check inserts the next check or removes the row.
+//! Repetitions.
+//!
+//! Invariant: a row of `awty_internal.repetition` has exactly one check of its job and entity, pending or on hold.
+//! The transaction that ends this check inserts the next check or removes the row.
 
 mod api;
 pub mod continuation;
@@ -43,8 +45,8 @@ pub fn repetition(
     }
 }
 
-/// Returns `None` if PostgreSQL does not know the time zone, the calendar is closed at all planned times, or the row is
-/// invalid.
+/// Returns `None` if PostgreSQL does not know the time zone, the calendar is closed at all planned times, or the row
+/// is invalid.
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let terms = &stored.terms;
     let zone = zone::find(&terms.zone)?;
@@ -54,7 +56,7 @@ pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> 
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 
-/// If the calendar's row was deleted by hand, all time is open.
+/// All time is open if the calendar's row was deleted by hand.
 fn stored_calendar(name: &Text) -> Option<Rc<Calendar<Local>>> {
     calendar::find(name).map(|known| Rc::clone(&known.calendar))
 }

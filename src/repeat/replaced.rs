@@ -1,7 +1,7 @@
-//! Moves checks to a changed plan or calendar.
+//! Moves checks to a changed plan or calendar. If the calendar is closed at all planned times, the repetition stays
+//! without a check.
 //!
-//! Invariant: the caller has locked each check that is moved. If the calendar is closed at all planned times, the
-//! schedule is kept without a check.
+//! Invariant: the caller has locked each check that is moved.
 
 use super::of;
 use super::statements::repetition::{self, Pending};

@@ -1,4 +1,4 @@
-//! Invariant: a time zone is stored in PostgreSQL's spelling, or UTC if times depend on none.
+//! Invariant: a time zone is stored in PostgreSQL's spelling, or as UTC if times depend on none.
 
 use super::statements::repetition::Definition;
 use crate::calendar::Known;

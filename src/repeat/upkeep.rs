@@ -1,5 +1,5 @@
-//! Skips checks that a client has locked. After a server start, computes the due times of recurring checks again,
-//! because PostgreSQL may have new time zone data.
+//! Computes the due times of repetitions again after a server start, because PostgreSQL may have new time zone data.
+//! Skips checks that a client has locked.
 
 use super::of;
 use super::statements::{repetition, upkeep};

@@ -1,5 +1,7 @@
-//! Invariant: a dry run leaves nothing behind, except that sequences advance. It locks no row. The caller must be the
-//! job's role. If the role of the session differs, the function runs in a security-restricted operation.
+//! Runs a job's function without effects.
+//!
+//! Invariant: a dry run leaves no trace except advanced sequences, and locks no row. The caller must be the job's
+//! role. If the session's role differs, the function runs in a security-restricted operation.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;
@@ -114,7 +116,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         timer::arm_cancel(limits.timeout.to_std().unwrap_or_default());
         let call = || ask(job, function, &[trial.row], Caller::Client);
         let mut answers = if catalog::is_alone(job.role) { call() } else { role::confined(call) }?;
-        // A run that cancelled or replaced its own check has answered successfully.
+        // A run that has cancelled or replaced its own check was successful.
         Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })
     });
     let struck = timer::disarm_cancel();
@@ -124,7 +126,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         Err(mut failure) => {
             let is_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if is_cancelled && !struck {
-                // The user cancelled the client's statement and not the run.
+                // The user has cancelled the client's statement, not the run.
                 error::cancelled(failure.message);
             }
             if is_cancelled {

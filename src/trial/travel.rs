@@ -1,7 +1,7 @@
-//! `awty.travel()` moves a transaction's clock ahead for a test and runs the checks that become due.
+//! `awty.travel()` moves a transaction's clock ahead for a test, and runs the checks that become due.
 //!
-//! Invariant: a transaction that has called `awty.travel()` cannot commit. Jobs run only if their role is the session's
-//! only role, so the role is never switched. Checks that are held, paused, or locked by another session do not run.
+//! Invariant: a transaction that has called `awty.travel()` cannot commit. Only jobs of the session's only role run,
+//! so the role is never switched. Checks that are held, paused, or locked by another session do not run.
 
 use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;
@@ -100,11 +100,9 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
-    // Each search starts at the slot at which the last search ended, because a search from the beginning would read
-    // dead row versions again.
+    // Each search starts where the last one ended, because a search from the beginning would read dead rows again.
     let mut from = Time::UNIX_EPOCH;
-    // All holds and pauses that end at or before this time were handled. Only those that other sessions had locked are
-    // left.
+    // All holds and pauses that end until then were handled, except those that other sessions had locked.
     let mut ended = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);
     while catalog::is_alone(role) {
@@ -131,7 +129,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     Ok(ran)
 }
 
-/// Stores how far the clock of awty is ahead, so that ROLLBACK TO SAVEPOINT can restore it.
+/// Stores the clock's lead, so that ROLLBACK TO SAVEPOINT can restore it.
 fn begin() {
     // SAFETY: a getter.
     let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -151,7 +149,7 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Calls in nested subtransactions, which have higher numbers, are undone too.
+/// Undoes also calls in nested subtransactions. These have higher numbers.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -191,7 +189,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
         Err(mut failure) => {
             let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if timed_out && !struck {
-                // The user cancelled the client's statement and not the run.
+                // The user has cancelled the client's statement, not the run.
                 error::cancelled(failure.message);
             }
             if timed_out {
@@ -209,7 +207,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` has no entry for a check that its own run replaced or cancelled, or that `apply_guards` ended before a run.
+/// `fates` lacks checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },

@@ -18,7 +18,7 @@ pub struct Definition {
     pub name: Text,
     pub zone: String,
     pub hours: Vec<String>,
-    /// Closed days in days since 1970-01-01, in ascending order.
+    /// Closed days in ascending order, in days since 1970-01-01.
     pub closed: Vec<i64>,
 }
 
@@ -60,7 +60,7 @@ statement! {
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
-// The names are only used for suggestions, so the caller's snapshot is recent enough.
+// The names only serve as suggestions, so the caller's snapshot is recent enough.
 statement! {
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"
@@ -101,7 +101,7 @@ pub struct Hashed {
 row!(Hashed { name, zone, hash, at });
 
 statement! {
-    /// Returns the calendars whose hash was not renewed since the start of the server.
+    /// Returns the calendars whose hash is older than the start of the server.
     pub fn hashed(now: Time) -> Vec<Hashed> = query,
     c"SELECT calendar, zone, zone_hash, hashed_at FROM awty.calendar
       WHERE (hashed_at BETWEEN pg_catalog.pg_postmaster_start_time() AND $1) IS NOT TRUE ORDER BY calendar"

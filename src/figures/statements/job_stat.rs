@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use std::collections::HashSet;
 
-/// If a job has more pending checks than this, their number is estimated.
+/// If a job has more pending checks, their number is estimated.
 pub const COUNTED: i64 = 100_000;
 
 statement! {
@@ -151,7 +151,7 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     names().iter().filter(|name| !jobs.contains(name.as_bytes())).for_each(delete);
 }
 
-/// Checks on hold do not count as pending.
+/// Held checks do not count as pending.
 pub fn pending(job: &Text, now: Time) -> Pending {
     count_pending(job, now, COUNTED + 1).unwrap_or_default()
 }

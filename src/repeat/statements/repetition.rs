@@ -1,5 +1,5 @@
 //! Lock order: the check's row, then its row in `awty_internal.repetition`. A run locks the latter only to end the
-//! schedule.
+//! repetition.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -143,8 +143,7 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// awty.unregister() is rare, so the statement may scan the table. OFFSET 0 avoids an index that begins with another
-// column.
+// May scan the table, because awty.unregister() is rare. OFFSET 0 avoids an index that begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -152,7 +151,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// A check that is already pending stays, and the repetition continues after it.
+// A pending check stays, and the repetition continues after it.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
@@ -320,8 +319,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Stores which planned times get no further check. `None` means that these are the planned times up to
-/// `first_check_at` of the pending check.
+/// Stores the limit up to which planned times get no further check. `None` means `first_check_at` of the pending check.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),
