@@ -48,15 +48,12 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Adds two failpoints, just before and just after each commit writes its WAL record.
+    /// Two failpoints, just before and just after each commit's WAL record.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };
     }
 
-    /// # Safety
-    ///
-    /// Only PostgreSQL may call this function.
     #[pg_guard]
     unsafe extern "C-unwind" fn at_commit(event: pg_sys::XactEvent::Type, _argument: *mut std::ffi::c_void) {
         match event {

@@ -1,5 +1,5 @@
-//! Finds a job's function. The function, its owner and its rights may change at any time. So awty looks them up when
-//! a job is registered, when a check is scheduled, and before runs.
+//! Finds a job's function when the job is registered, when a check is scheduled, and before runs. The function, its
+//! owner and its rights may change at any time.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -113,7 +113,7 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` during the registration, because the function then decides whether the job is set-based.
+/// `set_based` is `None` during the registration, because the function then decides it.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -152,8 +152,8 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since the registration, another user may have created a function of this name, or the registering role may have
-    // lost its membership in the job's role.
+    // Since the registration, another user may have created this function, or the registering role may have left the
+    // job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -177,8 +177,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     Ok(found.oid)
 }
 
-/// During the registration, exactly one function of this name must have suitable arguments. Later there may be two.
-/// The function that takes a check then has precedence.
+/// During the registration, only one function of this name may have suitable arguments. If there are two later, the
+/// one that takes a check has precedence.
 fn find(
     schema: &Text,
     name: &Text,

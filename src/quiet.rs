@@ -1,7 +1,5 @@
-//! Ends holds of checks and pauses of jobs at their planned ends.
-//!
-//! The maintainer does this for all roles, and `awty.travel()` for its own role. The launcher starts an inspection at
-//! the earliest planned end.
+//! Ends holds of checks and pauses of jobs at their planned ends: the maintainer for all roles, `awty.travel()` for
+//! its own role. The launcher starts an inspection at the earliest planned end.
 //!
 //! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. A row that
 //! another session has locked waits for the next inspection. A check that is held because of crashes stays held.
@@ -43,8 +41,8 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Ends one piece of the holds. Returns the place where the next call continues, or `None` after the last piece. The
-/// piece may be locked as a whole, so an empty result does not mean the end.
+/// Ends one piece of the holds. Returns where the next call continues, or `None` after the last piece. Locked holds
+/// stay.
 pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     let passed = hold::passed(now, role, after.0, after.1, PIECE);
     let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
@@ -69,7 +67,6 @@ pub fn end_passed(role: pg_sys::Oid, now: Time) {
 }
 
 fn end_hold(held: &LockedHeld, now: Time) {
-    // A hold stays if a client has locked or extended it meanwhile.
     let Some(ended) = hold::remove_passed(held.check.id, now) else { return };
     match job::find(&held.job) {
         _ if held.is_after_crashes => {}
@@ -78,8 +75,8 @@ fn end_hold(held: &LockedHeld, now: Time) {
     }
 }
 
-/// If the check became due during the hold, the job's `on_missed` applies. The caller must have locked the check's
-/// row and removed its hold.
+/// If the check became due during the hold, the job's `on_missed` applies. The caller has locked the check's row and
+/// removed its hold.
 pub fn release(check: &Pending, job: &Job, ended: Option<Held>, now: Time) {
     future_job::release(check.id);
     check_stat::absolve(check.id);

@@ -1,7 +1,7 @@
 //! Detects the restore of a server from a backup. The restored databases run no checks until `awty.adopt()`.
 //!
-//! A start of the server is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not.
-//! `awty_internal.origin` stores after which restore its database was adopted.
+//! A start is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not.
+//! `awty_internal.origin` stores after which restore a database was adopted.
 //!
 //! Invariant: a later restore has a later time, whatever the clock shows. A copy of the disks without a backup is not
 //! detected, because PostgreSQL treats it as a crash.
@@ -25,7 +25,7 @@ pub enum Hold {
 
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns the time of the last restore, or `None` if there was none, or if `awty.auto_adopt` was on at the restore.
+/// Returns `None` if there was no restore, or if `awty.auto_adopt` was on at the restore.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }

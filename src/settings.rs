@@ -1,5 +1,4 @@
-//! awty's settings. All of them are server-level (`postgresql.conf`, reloaded on SIGHUP), so users cannot change
-//! them.
+//! awty's settings. All are server-level (`postgresql.conf`, reloaded on SIGHUP), so users cannot change them.
 
 use awty_core::Width;
 use chrono::TimeDelta;
@@ -106,9 +105,6 @@ pub fn max_prepared_transactions() -> i32 {
     }
 }
 
-/// # Safety
-///
-/// Only PostgreSQL may call this function, with a pointer to the new value.
 unsafe extern "C-unwind" fn check_slot(
     new_value: *mut i32,
     _extra: *mut *mut std::ffi::c_void,

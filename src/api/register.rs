@@ -66,7 +66,6 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Waits for a concurrent claim. Further claims wait until this transaction commits.
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
         claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
@@ -179,7 +178,7 @@ fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {
-    // Unregistering removes the job's leases and targets, so the caller needs the right to change leases.
+    // The caller needs the right to change leases, because unregistering removes the job's leases and targets.
     rights::gate_lease("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);

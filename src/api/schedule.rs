@@ -82,7 +82,6 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// Notifies the client once per session and job.
 pub fn say_paused(job: &Job) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -92,7 +91,6 @@ pub fn say_paused(job: &Job) {
     }
 }
 
-/// Notifies the client once per session and target.
 pub fn say_blocked(job: &Job, target: &Text, now: Time) {
     thread_local! {
         static ASKED: RefCell<HashSet<(Text, Text)>> = RefCell::default();
@@ -113,7 +111,7 @@ pub fn say_blocked(job: &Job, target: &Text, now: Time) {
     }
 }
 
-/// Notifies the client once per session and job, because a trigger may schedule thousands of checks.
+/// Notifies once per session and job, because a trigger may schedule thousands of checks.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();

@@ -162,7 +162,7 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // Usually no check is pending. ON CONFLICT would take twice as long.
+        // ON CONFLICT would take twice as long. Usually no check is pending.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {
@@ -239,7 +239,7 @@ impl Request<'_> {
     }
 }
 
-/// Without a job name, the call skips checks that the caller may not schedule.
+/// Without a job name, skips checks that the caller may not schedule.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
@@ -256,14 +256,14 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // Without a job name, the call skips checks of rules, so that rules keep watching their rows.
+        // Without a job name, skips checks of rules, so that rules keep watching their rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Locks one check after the other. While a lock waits, a run may schedule the next check of the same key.
-        // This check must be locked before checks of later keys.
+        // Locks one check after the other. While a lock waits, a run may schedule the key's next check, which must be
+        // locked before later keys.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

@@ -1,7 +1,7 @@
 //! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. sql/60_status.sql decides why nothing runs.
 //!
-//! Invariant: the functions only read. They also work on a standby and without the preloaded library. Their strongest
-//! lock is ACCESS SHARE.
+//! Invariant: the functions only read. They also work on a standby and without the preloaded library, and take no
+//! lock above ACCESS SHARE.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;

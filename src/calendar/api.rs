@@ -12,7 +12,6 @@ use awty_core::{Time, later};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 
-/// The search can be cancelled between two pieces.
 const PIECE: TimeDelta = TimeDelta::days(36_525);
 
 calls! {

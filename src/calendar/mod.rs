@@ -43,7 +43,7 @@ pub fn usable(name: &Text) -> Result<Rc<Known>> {
     find(name).filter(|known| known.is_usable_by(caller)).ok_or_else(|| unknown(name).into())
 }
 
-/// Locks the calendar against replacement and drop until the transaction ends.
+/// Locks the calendar until the transaction ends, so that it is neither replaced nor dropped.
 pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
     calendar::lock_for_use(name);
     let known = usable(name)?;
@@ -104,8 +104,8 @@ fn read(stored: Stored) -> Option<Known> {
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// Calls `follow` for each calendar whose zone has new data, once after each start of the server. If a role keeps
-/// rows locked that `follow` needs, the calendar waits for the next call.
+/// After each start of the server, calls `follow` once for each calendar whose zone has new data. If a role has
+/// locked rows that `follow` needs, the calendar waits for the next call.
 ///
 /// A calendar with an unknown zone keeps its hash, because the zone may come back.
 pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {

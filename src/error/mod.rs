@@ -47,7 +47,7 @@ pub enum Error {
     ReadOnly {
         function: &'static str,
     },
-    /// Called in a security-restricted operation, such as an index expression or ANALYZE.
+    /// In a security-restricted operation, such as an index expression or ANALYZE.
     Restricted {
         function: &'static str,
     },
@@ -178,7 +178,7 @@ pub enum Error {
         schema: String,
         role: String,
     },
-    /// The job's role has more rights than the function's owner, who could change the function to use these rights.
+    /// The function's owner could change the function to use the job's role, which has more rights.
     Untrusted {
         function: String,
         role: String,

@@ -1,5 +1,3 @@
-//! The texts of these errors are in `awty_core::repeat`.
-
 use super::phrase::quote;
 use awty_core::repeat::RepeatError;
 

@@ -39,7 +39,6 @@ impl TravelError {
     }
 }
 
-/// Raises the cancellation of the caller's statement during a trial run.
 pub fn cancelled(message: String) -> ! {
     ErrorReport::new(Code::ERRCODE_QUERY_CANCELED, message, "awty").report(PgLogLevel::ERROR);
     unreachable!("an ERROR does not return")

@@ -87,7 +87,6 @@ pub enum WatchError {
     Call {
         function: String,
     },
-    /// Row-level security would hide rows from the role.
     RowSecurity {
         relation: String,
         role: String,

@@ -1,7 +1,7 @@
 //! Implements `awty.job_status` and `awty.forecast()`.
 //!
-//! Invariant: they only read, also on a standby and without the preloaded library. Their strongest lock is ACCESS
-//! SHARE. A caller sees the jobs that it may read; a monitoring role sees all jobs.
+//! Invariant: they only read, also on a standby and without the preloaded library, and take no lock above ACCESS
+//! SHARE. A caller sees the jobs that it may read; a monitoring role sees all.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;

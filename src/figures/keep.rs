@@ -8,8 +8,8 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Reads the table's counters into shared memory, once per server start and installation of the extension, before the
-/// first run is counted.
+/// Reads the stored counters into shared memory, before the first run is counted. Once per server start and per
+/// installation of the extension.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -24,7 +24,6 @@ pub fn read_back(now: Time) {
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     shmem::write(|shared| match gone {
         Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
-        // The table could not be written. The next inspection tries again.
         None => shared.figures_are_not_stored(database),
     });
 }

@@ -15,8 +15,7 @@ use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// After this time, the launcher frees the entry of a worker that has not started. If the worker starts later, it
-/// exits.
+/// A worker that has not started after this time loses its entry. If it starts later, it exits.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -36,7 +35,6 @@ pub enum Sent {
     NoProcess,
 }
 
-/// PostgreSQL allocates the handle in TopMemoryContext, so `drop` frees it.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {
@@ -119,8 +117,7 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // The role's entry stays. Otherwise a concurrent inspection would seem to have found no awty in the
-            // database.
+            // Keeps the role's entry. Without it, a concurrent inspection would seem to have found no awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -155,7 +152,7 @@ impl Children {
         }
     }
 
-    /// The roles that got no process ask again at the same time. So the wait does not grow with the number of roles.
+    /// All roles without a process ask again at the same time. So the wait does not grow with the number of roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

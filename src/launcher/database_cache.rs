@@ -1,5 +1,5 @@
-//! Keeps a file with the databases that had awty at their last inspection. After a start, the launcher inspects them
-//! first, because a server may have many others. The file is only a hint.
+//! Keeps a file with the databases that had awty at their last inspection. The launcher inspects them first after a
+//! start. The file is only a hint.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ impl DatabaseCache {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();
             let new = format!("{FILE}.new");
-            // An error is ignored: without the file, the next start only takes longer.
+            // Without the file, the next start only takes longer.
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, FILE));
         }
     }

@@ -71,7 +71,7 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // If the inspection finds no awty in the database, it removes this entry from shared memory.
+            // If the inspection finds no awty, it removes this entry from shared memory.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)

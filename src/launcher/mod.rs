@@ -1,8 +1,8 @@
 //! The launcher starts workers and maintainers. It connects to no database, so it blocks no command. After a crash, a
 //! new launcher reads all it needs from the tables.
 //!
-//! An error ends only one turn of the main loop. The launcher sleeps for at most a second, so that it misses no due
-//! check when the clock jumps.
+//! An error ends only one turn of the main loop. A turn comes at least once a second, so that no due check is missed
+//! when the clock jumps.
 
 mod children;
 mod database_cache;
@@ -69,7 +69,7 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // From now on, a session that schedules a check must wake the launcher, because this turn may miss the check.
+        // A session that schedules a check must wake the launcher from now on, because this turn may miss the check.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -87,7 +87,7 @@ impl Launcher {
     }
 
     /// Stores when awty was enabled, because checks that were due before count as missed. If the clock is set back,
-    /// the stored time moves to the present. Otherwise checks that become due later would also count as missed.
+    /// the stored time follows. Otherwise checks that become due later would also count as missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -145,7 +145,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles with work. The number counts the workers of all other roles, which still finish their checks.
+/// Returns the roles with work, and the number of all other roles' workers, which still finish their checks.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -189,14 +189,13 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     })
 }
 
-/// Interrupts runs that exceed their time. Uses the monotonic clock, because the timers in the workers use the wall
+/// Interrupts runs that exceed their time. Uses the monotonic clock, because the workers' timers depend on the wall
 /// clock, which may jump.
 fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // No run is in progress, so the worker may be terminated even while it waits for a standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
@@ -204,12 +203,13 @@ fn watch(mono: Mono) -> Duration {
                 continue;
             };
             // An interrupt would end the wait for a standby, but keep the commit. The worker would then start its
-            // next run although no standby has this commit.
+            // next run although no standby has the commit.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // A worker cannot give up its entry while shared memory is locked. So the PID is still the worker's.
+                // The PID is still the worker's, because a worker cannot give up its entry while shared memory is
+                // locked.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.
                 unsafe { libc::kill(entry.pid, signal) };

@@ -1,7 +1,5 @@
-//! The maintainer inspects one database and exits.
-//!
-//! An inspection happens after a start, on request, and as a regular audit. The audit finds checks that were not
-//! announced. It happens at most once a minute.
+//! The maintainer inspects one database and exits. Inspections happen after a start, on request, and as an audit at
+//! most once a minute. The audit finds checks that were not announced.
 //!
 //! Invariant: an inspection without work writes nothing, and runs no user's code.
 
@@ -35,8 +33,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// A vacuum may wait for a reader that pins an index page. The next inspection and DROP EXTENSION then wait too, and
-/// DROP DATABASE fails after five seconds.
+/// Limits a VACUUM that waits for a reader of an index page. The next inspection and DROP EXTENSION wait for the
+/// VACUUM, and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[pg_guard]
@@ -60,8 +58,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // The inspection found no awty. If awty was installed meanwhile, an inspection was requested, and the
-            // database keeps its entry in shared memory.
+            // The inspection found no awty. If awty was installed meanwhile, a new inspection was requested, and the
+            // database keeps its entry.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -128,9 +126,9 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // A day's partition must exist before the day's first check ends. If rows of the day are already in the
-        // default partition, the partition cannot be created. A held database also needs partitions, because logical
-        // replication may send it rows for each day.
+        // A day's partition must exist before the day's first check ends, because it cannot be created once the
+        // default partition has rows of the day. A held database also needs partitions, because logical replication
+        // may send rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -151,7 +149,6 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
                             DatabaseProblem::None
                         }
-                        // No role waits any more for a connection or a worker, so this problem is over.
                         (
                             _,
                             DatabaseProblem::RoleCannotConnect
@@ -216,7 +213,6 @@ fn look_after(database: pg_sys::Oid) {
     problem_log::tell_summaries();
 }
 
-/// Computes pending occurrences again after a server start, because PostgreSQL may have new zone data.
 fn compute_again(database: pg_sys::Oid) {
     let mut after = Some(i64::MIN);
     while let Some(last) = after {
@@ -224,7 +220,6 @@ fn compute_again(database: pg_sys::Oid) {
     }
 }
 
-/// Ends checks whose job was unregistered during their commit, or whose role was dropped.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
@@ -282,7 +277,7 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// A busy database is vacuumed every few seconds. Other maintenance is rarer, because clients may have to wait.
+/// Vacuums a busy database every few seconds. Other maintenance is rarer, because clients may have to wait for it.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
@@ -304,7 +299,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // VACUUM has ended the transaction, which released the locks on awty's tables. So they are locked again.
+        // VACUUM has ended the transaction and so released the locks on awty's tables.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

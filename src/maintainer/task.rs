@@ -13,7 +13,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Longest time for which a change of partitions makes a client wait.
+/// Longest wait of a client for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
@@ -29,7 +29,7 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// Ends this process if a command such as DROP DATABASE waits for it. The next inspection does the remaining tasks.
+/// Exits if a command such as DROP DATABASE waits for this process. The next inspection does the remaining tasks.
 pub fn leave_if_wanted(database: pg_sys::Oid) {
     if !process::is_database_wanted(database) {
         return;

@@ -1,5 +1,5 @@
 //! Passes the caller's OID to SECURITY DEFINER functions, which see only their owner in `current_user`. Roles call
-//! [`awty_with_caller`], which calls the function of the same name with the suffix `_as`.
+//! [`awty_with_caller`], which calls the function with the same name and the suffix `_as`.
 //!
 //! Invariant: only the owner has EXECUTE on the `_as` function, which checks all rights.
 

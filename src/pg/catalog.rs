@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
 pub fn extension() -> Option<pg_sys::Oid> {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     let oid = unsafe { pg_sys::get_extension_oid(c"awty".as_ptr(), true) };
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
@@ -20,7 +20,7 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
 
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
-    // SAFETY: a transaction is open. The tuple is released.
+    // SAFETY: in a transaction.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(relation));
         if tuple.is_null() {
@@ -38,7 +38,7 @@ pub fn database() -> pg_sys::Oid {
 }
 
 pub fn database_name() -> String {
-    // SAFETY: a transaction is open. The string is copied.
+    // SAFETY: in a transaction. The string is copied.
     unsafe { to_string(pg_sys::get_database_name(database())) }.unwrap_or_default()
 }
 
@@ -53,7 +53,7 @@ pub fn is_alone(role: pg_sys::Oid) -> bool {
 }
 
 pub fn role_name(role: pg_sys::Oid) -> Option<String> {
-    // SAFETY: a transaction is open. The string is copied.
+    // SAFETY: in a transaction. The string is copied.
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
@@ -62,13 +62,13 @@ pub fn role_label(role: pg_sys::Oid) -> String {
 }
 
 pub fn role(name: &CStr) -> Option<pg_sys::Oid> {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     let oid = unsafe { pg_sys::get_role_oid(name.as_ptr(), true) };
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
 pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe {
         #[cfg(feature = "pg15")]
         return pg_sys::is_member_of_role(member, role);
@@ -79,17 +79,17 @@ pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 
 /// A superuser counts as a member of every role.
 pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe { pg_sys::is_member_of_role(member, role) }
 }
 
 pub fn is_monitor(role: pg_sys::Oid) -> bool {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe { pg_sys::has_privs_of_role(role, pg_sys::ROLE_PG_MONITOR.into()) }
 }
 
 pub fn database_owner() -> Option<pg_sys::Oid> {
-    // SAFETY: a transaction is open. The tuple is released.
+    // SAFETY: in a transaction.
     unsafe {
         let here = pg_sys::Datum::from(database());
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, here);
@@ -103,7 +103,7 @@ pub fn database_owner() -> Option<pg_sys::Oid> {
 }
 
 pub fn owns_database(role: pg_sys::Oid) -> bool {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe {
         #[cfg(feature = "pg15")]
         return pg_sys::pg_database_ownercheck(database(), role);
@@ -116,9 +116,8 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
 const PRIVILEGED: [u32; 3] =
     [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
 
-/// Returns whether a HINT must not suggest membership in the role.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
-    // SAFETY: a transaction is open. The tuple is released.
+    // SAFETY: in a transaction.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::AUTHOID as i32, pg_sys::Datum::from(role));
         if tuple.is_null() {
@@ -141,7 +140,7 @@ pub enum CannotConnect {
 }
 
 pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), CannotConnect> {
-    // SAFETY: a transaction is open. Each tuple is released.
+    // SAFETY: in a transaction.
     unsafe {
         let tuple =
             pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, pg_sys::Datum::from(database));
@@ -176,8 +175,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// Decides this itself, because PostgreSQL knows the members of `pg_database_owner` only in a session of the
-/// database. The launcher is connected to no database.
+/// Only a session of the database knows the members of `pg_database_owner`, but the launcher is connected to no
+/// database.
 ///
 /// # Safety
 ///

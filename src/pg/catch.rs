@@ -1,5 +1,5 @@
-//! Returns PostgreSQL's ERRORs as PG_TRY does. pgrx would turn an ERROR into a panic, and lose its CONTEXT and any
-//! SQLSTATE that is not standard.
+//! Returns PostgreSQL's ERRORs as PG_TRY does. A panic of pgrx would lose the CONTEXT and any SQLSTATE that is not
+//! standard.
 //!
 //! Invariant: [`catch`] restores the stacks of handlers and of error contexts. After an error the caller must abort
 //! the transaction.

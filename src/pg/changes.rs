@@ -1,7 +1,5 @@
-//! Counts changes per kind, so that a session knows whether its cached data is still current.
-//!
-//! A session counts its own changes at the end of their statement. It counts changes of other sessions when it takes
-//! a lock or calls [`listen`].
+//! Counts changes, so that a session knows whether its cached data is current. A session counts its own changes at
+//! the end of their statement. It counts changes of others when it takes a lock or calls [`listen`].
 
 use super::catalog;
 use pgrx::pg_sys;
@@ -10,14 +8,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the type
-/// `awty_internal.change`, so that all sessions notice a change. `TYPE` is the type's OID.
+/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. Their triggers invalidate the type
+/// `awty_internal.change` in all sessions. `TYPE` is the type's OID.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
 
 pub fn listen() {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }
 
@@ -50,7 +48,7 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
 /// Tells all sessions that a row of `awty.job`, `awty.rule` or `awty.calendar` has changed.
 ///
 /// Invalidates a type instead of a table. At each message about an open table, PostgreSQL rebuilds the table's
-/// description recursively. After 3,000 such messages, queries of `awty.job` would fail.
+/// description recursively, and queries of `awty.job` would fail after 3,000 messages.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.
@@ -77,10 +75,7 @@ fn watch() {
     });
 }
 
-/// # Safety
-///
-/// Only PostgreSQL may call this function, when a table's description may have changed. If `table` is invalid, any
-/// table may have changed.
+/// A change of `table`, or of any table if `table` is invalid.
 unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
     RELATIONS.fetch_add(1, Ordering::Relaxed);
     if table == pg_sys::InvalidOid || table.to_u32() == TYPE.load(Ordering::Relaxed) {
@@ -88,16 +83,10 @@ unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg
     }
 }
 
-/// # Safety
-///
-/// Only PostgreSQL may call this function.
 unsafe extern "C-unwind" fn function_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FUNCTIONS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// # Safety
-///
-/// Only PostgreSQL may call this function.
 unsafe extern "C-unwind" fn schema_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FUNCTIONS.fetch_add(1, Ordering::Relaxed);
     RELATIONS.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,7 @@
-//! Makes a transaction that used other nodes of a Citus cluster commit in two phases. The second phase waits until
-//! this node's commit record is on disk.
+//! Makes a transaction that used other nodes of a Citus cluster commit in two phases.
 //!
-//! From PostgreSQL 16 on, libraries hide their functions by default. awty finds the functions of Citus only if Citus
-//! is built with `CFLAGS_SL_MODULE=` (docs/citus.md).
+//! From PostgreSQL 16 on, libraries hide their functions. awty finds those of Citus only if Citus is built with
+//! `CFLAGS_SL_MODULE=` (docs/citus.md).
 
 use crate::pg::claim_lock::flush_at_commit;
 use pgrx::pg_sys;
@@ -17,11 +16,11 @@ struct Citus {
 
 static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
-/// Must be called in a transaction, right before its commit.
+/// Must be called right before the commit of a transaction.
 ///
-/// If only one other node was written, Citus would commit there first, in one phase. After a crash before the local
-/// commit, the run would be repeated. With two phases, Citus sends COMMIT PREPARED only after the local commit record
-/// was written. Therefore this record must also be flushed.
+/// If only one other node was written, Citus would commit there first, in one phase. A crash before the local commit
+/// would then repeat the run. With two phases, Citus sends COMMIT PREPARED after the local commit record, which must
+/// therefore be flushed.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions read or set a variable of Citus, and raise nothing.

@@ -1,7 +1,6 @@
-//! Locks so that only one transaction at a time claims checks of a job, or writes the state of a target.
+//! Locks that let one transaction at a time claim checks of a job, or write the state of a target.
 //!
-//! They are PostgreSQL's object locks. No SQL command can take them, because their class is the OID of a table of
-//! awty, and not of a catalog.
+//! They are object locks with the OID of a table as their class. So no SQL command can take them.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;
@@ -21,7 +20,7 @@ pub fn try_take(class: pg_sys::Oid, (object, part): Number) -> bool {
 pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     let is_free = try_take(class, number);
     if is_free {
-        // SAFETY: this function has taken the lock. If the transaction already held the lock before, it still does.
+        // SAFETY: this function has taken the lock. A lock that the transaction held before remains.
         unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
     }
     is_free

@@ -14,7 +14,7 @@ pub struct Column {
 impl Column {
     pub fn by_number(table: pg_sys::Oid, number: i16) -> Option<Self> {
         let (mut kind, mut modifier, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
-        // SAFETY: a transaction is open. The name is copied. A missing column has no name, and a dropped column has
+        // SAFETY: in a transaction. The name is copied. A missing column has no name, and a dropped column has
         // no type.
         unsafe {
             let name = pg_sys::get_attname(table, number, true);
@@ -46,7 +46,7 @@ impl Column {
 
     /// Returns `None` if the collation is the type's default.
     pub fn own_collation(&self) -> Option<String> {
-        // SAFETY: a transaction is open. The name is copied.
+        // SAFETY: in a transaction. The name is copied.
         unsafe {
             let differs = self.collation != pg_sys::InvalidOid && self.collation != pg_sys::get_typcollation(self.kind);
             differs.then(|| utf8(pg_sys::generate_collation_name(self.collation)))

@@ -9,7 +9,7 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// Alias of the row. PostgreSQL's deparser writes the columns of this alias without a prefix.
+/// PostgreSQL's deparser writes the columns of this alias without a prefix.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
@@ -119,8 +119,7 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// Returns the numbers of the columns that the expression reads. The whole row has the number 0, and system columns
-/// have negative numbers.
+/// Returns the numbers of the columns that the expression reads: 0 for the whole row, negative for system columns.
 ///
 /// # Safety
 ///
@@ -151,9 +150,6 @@ const CLOCK: [u32; 8] = [
     pg_sys::F_AGE_XID,
 ];
 
-/// # Safety
-///
-/// `node` is a node or null, and `found` points to an `Option<String>`.
 unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -192,9 +188,6 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     }
 }
 
-/// # Safety
-///
-/// `node` is a node or null, and `found` points to an `Option<String>`.
 unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -213,7 +206,7 @@ unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c
 }
 
 fn awtys(function: pg_sys::Oid) -> Option<String> {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe {
         let is_awtys = pg_sys::get_func_namespace(function) == pg_sys::get_namespace_oid(c"awty".as_ptr(), true);
         is_awtys.then(|| utf8(pg_sys::get_func_name(function)))
@@ -222,7 +215,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
 
 /// Returns false only if the function's body uses nothing but PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
-    // SAFETY: PostgreSQL's parser has written the column. The tuple is released.
+    // SAFETY: PostgreSQL's parser has written the column.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(function));
         if tuple.is_null() {
@@ -245,9 +238,6 @@ pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     }
 }
 
-/// # Safety
-///
-/// `node` is a node or null.
 unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mut c_void) -> bool {
     if node.is_null() {
         return false;

@@ -1,12 +1,11 @@
 //! Inserts rows into a partitioned table without an executor, as COPY FROM does. Starting an executor costs more than
 //! the row itself.
 //!
-//! Invariant: a row is inserted in this way only if an INSERT by SQL would do the same. Triggers, rules, forced row
-//! security, another owner, or another set of columns need SQL. Constraints and index expressions are evaluated by
-//! the same user and with the same `search_path` as in SQL.
+//! Invariant: a row is inserted in this way only if an INSERT would do the same. Triggers, rules, forced row
+//! security, another owner, or other columns need SQL. Constraints and index expressions have the same user and
+//! `search_path` as in SQL.
 //!
-//! Does not: fire triggers. So no constraint may be deferrable or a foreign key, because these constraints have
-//! triggers.
+//! Does not: fire triggers. So no constraint may be deferrable or a foreign key.
 
 use super::owner::as_owner;
 use super::{changes, unbound};
@@ -18,8 +17,7 @@ pub type Column = (&'static CStr, pg_sys::Oid);
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Inserts rows that have a value for each column. Stops before the first row that needs SQL. Returns the number of
-/// inserted rows.
+/// Inserts rows that have a value for each column, up to the first row that needs SQL. Returns their number.
 pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &[[Option<pg_sys::Datum>; N]]) -> usize {
     // SAFETY: the caller has locked the table, so it exists. After an ERROR, the abort closes the relations and frees
     // the memory.
@@ -40,7 +38,7 @@ unsafe fn insert_into<const N: usize>(
     rows: &[[Option<pg_sys::Datum>; N]],
 ) -> usize {
     // SAFETY: these calls follow COPY FROM and the apply worker. Their memory belongs to `estate`, whose tables are
-    // closed before `estate` is freed. The values have the types of the columns.
+    // closed before it is freed. The values have the columns' types.
     unsafe {
         let estate = pg_sys::CreateExecutorState();
         let memory = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
@@ -68,7 +66,6 @@ unsafe fn insert_into<const N: usize>(
         pg_sys::ExecResetTupleTable((*estate).es_tupleTable, false);
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::FreeExecutorState(estate);
-        // Makes the rows visible to later statements of this transaction.
         pg_sys::CommandCounterIncrement();
         inserted
     }

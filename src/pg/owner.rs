@@ -1,8 +1,8 @@
 //! Runs code as the owner of awty's tables, with a fixed `search_path`. No other code reads or writes these tables.
 //!
 //! Invariant: no user's code runs inside [`as_owner`]. Only the owner can add triggers, rules or policies to awty's
-//! tables. The statements use only names that are qualified or in `pg_catalog`. An ERROR aborts the (sub)transaction,
-//! which restores the user and the settings.
+//! tables. Every name is qualified or in `pg_catalog`. An ERROR aborts the (sub)transaction, which restores user and
+//! settings.
 
 use super::{catalog, changes};
 use pgrx::pg_sys;
@@ -43,7 +43,6 @@ pub(super) fn pin_search_path() {
     }
 }
 
-/// `flags` are added to PostgreSQL's security context.
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;

@@ -27,9 +27,6 @@ impl Procedure {
         format!("{}({})", self.qualified(), types.join(", "))
     }
 
-    /// # Safety
-    ///
-    /// `tuple` is a tuple of pg_proc.
     unsafe fn read(tuple: pg_sys::HeapTuple) -> Self {
         // SAFETY: reads the fixed part of the tuple, which ends with the argument types.
         unsafe {
@@ -47,7 +44,7 @@ impl Procedure {
 }
 
 pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
-    // SAFETY: a transaction is open. The tuple is released.
+    // SAFETY: in a transaction.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -61,7 +58,7 @@ pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
 
 pub fn by_name(name: &str) -> Vec<Procedure> {
     let wanted = text::server(name);
-    // SAFETY: a lookup by the first column of the key of PROCNAMEARGSNSP. The list is released.
+    // SAFETY: a lookup by the first column of the key of PROCNAMEARGSNSP.
     unsafe {
         let list = pg_sys::SearchSysCacheList(
             pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,

@@ -1,8 +1,7 @@
-//! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them. The extension itself is not locked,
-//! because any role can keep it locked with ALTER FUNCTION … DEPENDS ON EXTENSION.
+//! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them. It does not lock the extension,
+//! because any role could block that lock with ALTER FUNCTION … DEPENDS ON EXTENSION.
 //!
-//! Invariant: this module never waits for a lock while it holds another one of its locks. So DROP EXTENSION cannot
-//! deadlock with it.
+//! Invariant: this module never waits for a lock while it holds another. So DROP EXTENSION cannot deadlock with it.
 
 use super::{catalog, changes, subtransaction};
 use pgrx::pg_sys;
@@ -56,13 +55,12 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Each purpose takes its strongest lock at once. Otherwise a transaction that first reads and then writes could
-/// deadlock with REINDEX, which excludes writers before readers.
+/// Each purpose takes its strongest lock at once. A transaction that first reads and then writes could deadlock with
+/// REINDEX, which excludes writers before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Locks the history for writing only when a check ends, because a long client transaction must not block new
-    /// partitions.
+    /// Locks the history only when a check ends, because a long client transaction must not block new partitions.
     Write,
     Run,
     Lease,
@@ -153,21 +151,21 @@ fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
 }
 
 pub fn row_type() -> pg_sys::Oid {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
 }
 
 pub fn row_array_type() -> pg_sys::Oid {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
 pub fn alert_type() -> pg_sys::Oid {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }
 }
 
 pub fn alert_array_type() -> pg_sys::Oid {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe { pg_sys::get_array_type(alert_type()) }
 }

@@ -1,6 +1,6 @@
-//! Logs messages with the SQLSTATE and CONTEXT of a user's error. pgrx cannot log these fields.
+//! Logs messages with the SQLSTATE and CONTEXT of a user's error, which pgrx cannot log.
 //!
-//! Invariant: the database's encoding can represent the text of each message.
+//! Invariant: the database's encoding can represent each message.
 
 use super::{sqlstate, text};
 use pgrx::pg_sys;

@@ -1,14 +1,14 @@
-//! Runs a role's expressions with that role's rights, over that role's own table.
+//! Runs a role's expressions with its rights, over its own table.
 //!
-//! Invariant: session settings do not change the meaning of an expression. A row-level security policy that would
-//! hide rows raises an error.
+//! Invariant: session settings do not change an expression's meaning. A row-level security policy that would hide
+//! rows raises an error.
 
 use super::owner::{as_user, pin_search_path, set_local};
 use super::{catalog, scalar};
 use pgrx::pg_sys;
 
-/// Runs `body` with the rights of the current role, and in a security-restricted operation. So `body` cannot get back
-/// the rights of the session's role.
+/// Runs `body` with the current role's rights. The security-restricted operation keeps `body` from getting the
+/// session role's rights back.
 pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, body)
 }
@@ -18,7 +18,7 @@ pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// Always sets a fixed search path. With `by_settings`, also fixes the other settings that change the text of values.
+/// Fixes the search path, and with `by_settings` all settings that change the text of values.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

@@ -1,5 +1,5 @@
-//! Converts a value to the text of a key. Session settings do not change this text. Arrays and rows are refused,
-//! because their text is impractical as a key.
+//! Converts a value to the text of a key, whatever the session's settings. Refuses arrays and rows, because their
+//! text is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
-    // SAFETY: a transaction is open. The name is copied.
+    // SAFETY: in a transaction. The name is copied.
     unsafe {
         let base = pg_sys::getBaseType(kind);
         let is_one = !matches!(pg_sys::get_typtype(base) as u8, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO);
@@ -39,7 +39,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
 }
 
 /// Fixes the settings that change the text of values. The caller must have called NewGUCNestLevel(), so that
-/// AtEOXact_GUC() restores the old values.
+/// AtEOXact_GUC() restores them.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),
@@ -54,9 +54,6 @@ pub fn pin() {
     pin_search_path();
 }
 
-/// # Safety
-///
-/// `value` has the type `kind`.
 unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
     // SAFETY: PostgreSQL allocates the text, which is copied.

@@ -1,7 +1,7 @@
 use pgrx::pg_sys;
 
 pub fn with_new<R>(body: impl FnOnce() -> R) -> R {
-    // SAFETY: a transaction is open. The code below, or the abort, pops the snapshot.
+    // SAFETY: in a transaction. The code below, or the abort, pops the snapshot.
     unsafe {
         pg_sys::CommandCounterIncrement();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());

@@ -46,7 +46,7 @@ impl Described {
 }
 
 pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
-    // SAFETY: a transaction is open. The tuple is released.
+    // SAFETY: in a transaction.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -74,7 +74,7 @@ pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
 }
 
 pub fn may_select(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: a transaction is open.
+    // SAFETY: in a transaction.
     unsafe {
         pg_sys::pg_class_aclcheck(table, role, pg_sys::ACL_SELECT as pg_sys::AclMode) == pg_sys::AclResult::ACLCHECK_OK
     }
@@ -95,7 +95,7 @@ pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
 }
 
 pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: a transaction is open. The lookup raises nothing.
+    // SAFETY: in a transaction. The lookup raises nothing.
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
 }
 
@@ -127,7 +127,7 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
 ///
 /// `table` is open.
 unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
-    // SAFETY: reads the fixed part of each tuple. Each tuple is released.
+    // SAFETY: reads the fixed part of each tuple.
     unsafe {
         let list = pg_sys::RelationGetIndexList(table);
         if list.is_null() {
@@ -147,9 +147,6 @@ unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
     }
 }
 
-/// # Safety
-///
-/// `table` and its `index` are open.
 unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyColumn> {
     // SAFETY: the index has `indnkeyatts` key columns, each with an operator family and a type.
     unsafe {
@@ -173,7 +170,7 @@ unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyCo
 }
 
 fn operator(oid: pg_sys::Oid) -> String {
-    // SAFETY: a transaction is open. The tuple is released.
+    // SAFETY: in a transaction.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::OPEROID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -199,15 +196,15 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// Returns the type's qualified name, because a bare `character` would mean `character(1)`.
+/// Qualified, because a bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
-    // SAFETY: a transaction is open. The name is copied.
+    // SAFETY: in a transaction. The name is copied.
     unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
 }
 
 pub(super) fn name_of_schema(oid: pg_sys::Oid) -> String {
-    // SAFETY: a transaction is open. The name is copied.
+    // SAFETY: in a transaction. The name is copied.
     unsafe {
         let name = pg_sys::get_namespace_name(oid);
         if name.is_null() { String::new() } else { utf8(name) }

@@ -124,7 +124,7 @@ pub unsafe fn utf8(text: *const c_char) -> String {
 }
 
 pub fn type_name(kind: pg_sys::Oid) -> String {
-    // SAFETY: a transaction is open. The name is copied.
+    // SAFETY: in a transaction. The name is copied.
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 

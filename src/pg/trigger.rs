@@ -27,7 +27,7 @@ impl Firing {
         unsafe { (*self.0).tg_relation }
     }
 
-    /// Returns the row's table. For a row in a partition, returns the partition.
+    /// Returns the partition of the row, if the table is partitioned.
     pub fn table(self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
         unsafe { (*self.relation()).rd_id }

@@ -1,7 +1,6 @@
 //! Declares PostgreSQL functions that pgrx lacks, or binds in an unsuitable way.
 //!
-//! Invariant: an unsafe function here may raise an ERROR, so it is called under `catch`. Exceptions say why they need
-//! no `catch`.
+//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. Exceptions say why.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 

@@ -1,7 +1,7 @@
 //! What all background processes of awty share.
 //!
-//! Invariant: SIGTERM ends a process at its next interrupt check (`die`), even within a run. So no awty process
-//! outlives a shutdown or DROP DATABASE … WITH (FORCE).
+//! Invariant: SIGTERM ends a process at its next interrupt check, even within a run. So no process outlives a
+//! shutdown or DROP DATABASE … WITH (FORCE).
 
 pub mod session;
 pub mod session_locks;
@@ -26,9 +26,6 @@ pub fn was_terminated_by_another() -> bool {
     by != 0 && by != unsafe { pg_sys::MyProcPid }
 }
 
-/// # Safety
-///
-/// Runs in a signal handler.
 unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: the kernel passes a valid pointer. All calls are safe in a signal handler.
     unsafe {
@@ -37,8 +34,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory. By default, it returns the end of the heap to the kernel whenever 128 kB
-/// are free, and the next statement requests the memory again. Freeing one larger piece raises this threshold.
+/// Makes the C library keep freed memory. By default, it returns 128 kB or more to the kernel at once, and the next
+/// statement requests it again. Freeing one larger piece raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -169,7 +166,7 @@ pub fn is_orphan() -> bool {
     u32::try_from(postmaster).is_ok_and(|postmaster| postmaster != std::os::unix::process::parent_id())
 }
 
-/// Such a command (DROP, RENAME or a copy of the database) waits only five seconds for connections to end.
+/// DROP, RENAME and copies of a database wait only five seconds for connections to end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

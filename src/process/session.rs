@@ -12,8 +12,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does the same as DISCARD ALL, except for settings and LISTEN. The transaction has undone the settings, and awty
-/// refuses LISTEN.
+/// Does the same as DISCARD ALL, except for settings, which the transaction has undone, and LISTEN, which awty
+/// refuses.
 pub fn clean() {
     if !has_temporary_schema() {
         // SAFETY: outside of a transaction, no portal, prepared statement or lock belongs to one.

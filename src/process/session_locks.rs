@@ -1,5 +1,4 @@
-//! Keeps a worker's locks on awty's tables and indexes between quick runs, because taking the locks takes longer than
-//! many runs.
+//! Keeps a worker's locks on awty's tables between quick runs, because taking them takes longer than many runs.
 //!
 //! Invariant: a lock is kept for at most [`HOLD`], and never while the worker sleeps.
 
@@ -52,8 +51,8 @@ pub fn let_go() {
     }
 }
 
-/// Releases all session locks. PostgreSQL releases them only at an abort, so a process that exits between
-/// transactions would leave the relations locked.
+/// PostgreSQL releases session locks only at an abort. A process that exits between transactions must release them
+/// itself.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

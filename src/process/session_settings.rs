@@ -26,7 +26,7 @@ pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// Makes a commit wait for the local flush, but not for standbys. The flush includes all earlier commits.
+/// A commit waits for the local flush, which includes all earlier commits, but not for standbys.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();

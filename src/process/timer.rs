@@ -1,9 +1,9 @@
-//! Cancels a run at its time limit. If the run catches the cancellation, it is terminated after [`GRACE`].
+//! Cancels a run at its time limit. A run that catches the cancellation is terminated after [`GRACE`].
 //!
 //! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. It never interrupts a commit that waits
-//! for a synchronous standby, because PostgreSQL would end the wait and keep the commit.
+//! for a synchronous standby, because PostgreSQL would keep the commit.
 //!
-//! PostgreSQL's timers use the wall clock. If the wall clock jumps, the launcher interrupts the run instead.
+//! PostgreSQL's timers use the wall clock. If it jumps, the launcher interrupts the run.
 
 use super::sync_rep;
 use crate::pg::unbound;
@@ -54,7 +54,6 @@ pub fn disarm_cancel() -> bool {
     }
 }
 
-/// Also clears a cancellation that arrived after the end of the run.
 pub fn disarm() -> u32 {
     // SAFETY: the timer is registered, and the flag is this process's own.
     unsafe {
@@ -69,9 +68,6 @@ pub fn strikes() -> u32 {
     STRIKES.load(Ordering::Relaxed)
 }
 
-/// # Safety
-///
-/// Runs in a signal handler.
 unsafe extern "C" fn cancel() {
     if sync_rep::is_waiting() {
         return;
@@ -85,9 +81,6 @@ unsafe extern "C" fn cancel() {
     }
 }
 
-/// # Safety
-///
-/// Runs in a signal handler.
 unsafe extern "C" fn terminate() {
     if sync_rep::is_waiting() {
         return;

@@ -56,7 +56,7 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// A query can be cancelled between two times of the list, because a search with a calendar may take milliseconds.
+/// A query can be cancelled between two times, because each search in a calendar may take milliseconds.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -94,8 +94,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// This is the job's first repetition. Workers may not know yet that the job has repetitions, so a due check is
-    /// not left to them.
+    /// The job's first repetition. Workers may not know yet that the job has repetitions, so a due check is not left
+    /// to them.
     is_first: bool,
 }
 
@@ -159,7 +159,6 @@ impl Call {
             }
             match self.pending() {
                 Some(pending) => return Ok(self.change(&pending)),
-                // A repetition has no pending check if, for example, PostgreSQL no longer knows its time zone.
                 None => match self.find() {
                     Existing::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
                     Existing::Alone(_) | Existing::Pending | Existing::Nothing => {}
@@ -219,7 +218,6 @@ impl Call {
         repetition::update(&self.subject, &self.terms);
         let change = match repeat::of(stored, self.job.options.limits.width) {
             Some(old) => old.replaced_by(&self.plan, occurrence, self.now),
-            // PostgreSQL no longer knows the old time zone.
             None if occurrence.first <= self.now => Change::Stays { passed: None },
             None => Change::Moves(self.plan.begin(self.now)),
         };

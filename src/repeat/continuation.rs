@@ -36,7 +36,6 @@ impl<'a> Continuation<'a> {
         Self::with(job, found)
     }
 
-    /// The caller must have locked these rows after it read them.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
             [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
@@ -59,7 +58,7 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// Returns whether the check may have a row in `awty_internal.check_stat`, even before its first run.
+    /// Whether the check may have a row in `awty_internal.check_stat`, even before its first run.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
@@ -129,7 +128,7 @@ impl<'a> Continuation<'a> {
         self.fate(id, after)
     }
 
-    /// Schedules the next checks. The caller must have deleted the ended checks, because an entity can have only one
+    /// Schedules the next checks. The ended checks must already be deleted, because an entity can have only one
     /// pending check of a job.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
@@ -145,8 +144,8 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Announces the next check like a new one, because a worker may already have searched for checks of this
-            // time.
+            // A worker may already have searched for checks of this time, so the next check is announced like a new
+            // one.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -15,7 +15,6 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// A query can be cancelled between two pieces.
 const PIECE: TimeDelta = TimeDelta::days(1);
 
 #[pg_extern(sql = false)]

@@ -1,7 +1,7 @@
 //! Repetitions.
 //!
-//! Invariant: a row of `awty_internal.repetition` has exactly one check of its job and entity, pending or on hold.
-//! The transaction that ends this check inserts the next check or removes the row.
+//! Invariant: a row of `awty_internal.repetition` has exactly one check, pending or on hold. The transaction that
+//! ends this check inserts the next one or removes the row.
 
 mod api;
 pub mod continuation;

@@ -37,8 +37,8 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // If a calendar is replaced, functions that read calendars return other values. awty handles such a change only
-    // for the argument `due`.
+    // A replaced calendar changes the result of functions that read it. awty handles such a change only for the
+    // argument `due`.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

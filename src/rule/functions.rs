@@ -1,7 +1,7 @@
 //! Finds the functions of a rule: by OID, or by name and signature if a restore has changed the OIDs.
 //!
-//! Invariant: a rule uses only functions of the table's owner. A function is never found through a trigger, because
-//! the owner may have created that trigger.
+//! Invariant: a rule uses only functions of the table's owner. They are never found through a trigger, because the
+//! owner may have created it.
 
 use super::fault::Fault;
 use super::statements::rule::Rule;
@@ -69,7 +69,6 @@ fn resolve(rule: &Text, stored: &StoredFunction, table: &Described) -> Result<Ro
     Ok(RowFunction { argument: stored.argument.clone(), oid: function.oid, name: function.qualified(), columns })
 }
 
-/// Prefers functions of the table's owner, and then functions in the table's schema.
 fn by_signature(name: &str, table: &Described, fits: impl Fn(&Procedure) -> bool) -> Option<Procedure> {
     let mut found: Vec<Procedure> = procedure::by_name(name).into_iter().filter(fits).collect();
     found.sort_by_key(|function| (function.owner != table.owner, function.schema != table.schema));

@@ -1,7 +1,7 @@
 //! Writes the results of a run.
 //!
-//! Invariant: a result is written only if the check's row is still the version that the run has read. The row is
-//! locked without waiting. If another session has changed or locked it, nothing is written.
+//! Invariant: a result is written only if the check's row is unchanged since the run has read it. The row is locked
+//! without waiting. If another session has changed or locked it, nothing is written.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -51,7 +51,6 @@ pub fn answers(
             && matches!(policy::after(&row.check(), limits, answer, timing.finished_at), After::End(_));
         match if is_over { table.lock_and_delete(&row) } else { table.lock(&row) } {
             Locked::Same => locked.push((row, answer, is_over)),
-            // The run has replaced or cancelled its own check. This counts as its answer.
             Locked::Own => {
                 let run = timing.of(&row);
                 account.ran(&run, Fate::End(Outcome::Done));

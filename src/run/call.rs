@@ -103,11 +103,10 @@ unsafe fn call(
     Ok(result)
 }
 
-/// Fires deferred triggers now, so that they run under the role's settings and limits, and before the check's row is
-/// locked.
+/// Fires deferred triggers now, under the role's settings and limits, and before the check's row is locked.
 ///
-/// Also closes all cursors, because a commit executes the queries of cursors WITH HOLD. A client's cursors stay open,
-/// because the client's transaction does not commit here.
+/// Closes all cursors, because a commit executes the queries of cursors WITH HOLD. A client's cursors stay open,
+/// because its transaction does not commit here.
 fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,

@@ -1,16 +1,15 @@
 //! Counts crashes of the server against the checks that may have caused them.
 //!
 //! Before a worker runs a batch, it writes the batch's checks to `awty_internal.in_flight` and flushes. After a
-//! crash, the first inspection counts a crash against each check that is still there. A mark in `pg_stat/` tells a
-//! clean shutdown from a crash.
+//! crash, the first inspection counts a crash against each check in this table. A mark in `pg_stat/` tells a clean
+//! shutdown from a crash.
 //!
-//! A check with a counted crash is a *suspect*. It runs alone, with its own row in `in_flight`, and in quarantine:
-//! the server runs only one suspect at a time, the least suspected first. A check whose run ended only its own
-//! process needs no quarantine, because it harms no other run. A check with `awty.max_crashes` crashes is held, but
-//! never deleted.
+//! A check with a counted crash is a *suspect*. It runs alone, and in quarantine: the server runs only one suspect at
+//! a time, the least suspected first. A check whose run ended only its own process needs no quarantine. A check with
+//! `awty.max_crashes` crashes is held, but never deleted.
 //!
 //! Invariant: a crash counts once against a check. If a suspect was in quarantine, only this suspect is blamed. If a
-//! client locks a check right after the crash, the crash does not count against this check.
+//! client locks a check right after the crash, the crash does not count against it.
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
@@ -19,8 +18,8 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// Counts a crash or an exit against each check of a run. In a run of several checks, only one is to blame, so each
-/// of them runs alone next time.
+/// Counts a crash or an exit against each check of a run. Each of them runs alone next time, because only one is to
+/// blame.
 ///
 /// Returns `false` if the run had one check and a client has locked it.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
@@ -56,15 +55,14 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may name the same check, because a worker may take over checks of another. A row with only this check
-    // is counted first, because the check then counts as one that ran alone.
+    // Two rows may name the same check, because a worker may take over checks of another. The shorter row comes
+    // first, because a check that is alone in its row counts as one that ran alone.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {
         let alone = ids.len() == 1;
         let mut ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
         if quarantined.is_some_and(|place| place != (here.to_u32(), worker)) {
-            // Another worker ran a suspect in quarantine, so only this suspect is to blame.
             ids = check_stat::without_suspects(&ids);
         }
         suspect(&ids, Suspicion::Crash, alone);

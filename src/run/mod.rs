@@ -1,8 +1,8 @@
 //! Runs checks.
 //!
 //! Invariant: one transaction commits the effects of a run, its history row and the check's next due time. If another
-//! session has changed the check's row during the run, the run is rolled back. If a run fails, a second transaction
-//! stores the failure.
+//! session has changed the check's row meanwhile, the run is rolled back. If a run fails, a second transaction stores
+//! the failure.
 
 pub mod book;
 pub mod call;
@@ -32,7 +32,6 @@ use std::cell::{Cell, RefCell};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunResult {
     Booked,
-    /// A job has changed since the worker chose the checks.
     Stale,
     Locked,
     /// awty could not read the checks, or could not store their results.
@@ -163,7 +162,6 @@ impl RunContext<'_> {
         ask(job, function, &rows, Caller::Worker)
     }
 
-    /// Stores the failure if the check has not changed since the run.
     fn book_failure(
         &self,
         candidate: &Candidate,

@@ -10,7 +10,6 @@ pub enum State {
     Unknown,
     Ready,
     Held,
-    /// The library does not support the installed version of awty's SQL objects.
     Unserved(Unserved),
 }
 
@@ -19,7 +18,6 @@ pub enum DatabaseProblem {
     None,
     NoWorkerSlot,
     NoEntry,
-    /// The process id of the run's worker.
     StuckRun(i32),
     Reading,
     RoleCannotConnect,

@@ -135,8 +135,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // Shared memory may have no row of the job, but `awty_internal.job_stat` may. The maintainer removes it
-        // there.
+        // `awty_internal.job_stat` may have the job even without a row here. The maintainer removes it there.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

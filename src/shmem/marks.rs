@@ -1,8 +1,7 @@
-//! Two files in `pg_stat/` that tell the next start how the server ended. PostgreSQL does not tell extensions whether
-//! the last shutdown was clean, and a crash clears shared memory.
+//! Two files in `pg_stat/` tell the next start how the server ended. PostgreSQL does not tell extensions whether a
+//! shutdown was clean, and a crash clears shared memory.
 //!
-//! - The postmaster writes one file at a clean shutdown. Without it, the checks that were about to run are suspected of
-//!   a crash.
+//! - The postmaster writes one file at a clean shutdown. Without it, the checks that were about to run become suspects.
 //! - The other file names the suspect in quarantine. Only this check is blamed for the crash.
 //!
 //! A missing or broken file loses no check.
@@ -26,7 +25,7 @@ pub fn was_clean() -> bool {
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     // SAFETY: a flag that is set at the start.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // A failure is ignored. The next start then looks like a crash, so some checks run alone for a while.
+        // Without the file, the next start looks like a crash, so some checks run alone for a while.
         let _ = std::fs::write(CLEAN, "");
     }
 }

@@ -30,21 +30,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// At most this many databases can have awty. awty ignores further databases and logs a message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
-/// At most this many roles have an entry. If more roles have work, those with the latest due times wait for their
+/// At most this many roles have an entry. If more have work, those with the latest due times wait for their
 /// database's next inspection.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
-    /// The address of the launcher's latch. It is the same in all processes.
+    /// Address of the launcher's latch, the same in all processes.
     launcher: usize,
     wakes_at: Timestamp,
-    /// Time of the launcher's last turn. It has a turn at least once a second.
+    /// Time of the launcher's last turn, at most a second ago.
     pub heartbeat: Timestamp,
     pub clean_start: bool,
     pub quarantined: Option<marks::EntryId>,
     /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Number of starts and ends of workers so far. A served role stores this number, so that the role that has
+    /// Number of starts and ends of workers so far. A role stores it when it is served, so that the role that has
     /// waited longest comes first.
     pub served: u64,
     /// Number of roles that wait for a worker. If any role waits, workers end after their batch.
@@ -107,8 +107,7 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's entry. If no entry is free, replaces the entry of another role that is due later than
-    /// `due`.
+    /// Returns the role's entry. If none is free, replaces the entry of a role that is due later than `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
@@ -188,15 +187,14 @@ pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
     look(&SHARED.share())
 }
 
-/// The closure runs under the lock, so it must be short and must not call PostgreSQL.
+/// The same rules as for [`read`] apply.
 pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     correct_held_interrupts();
     change(&mut SHARED.exclusive())
 }
 
-/// Corrects PostgreSQL's count of held interrupts. An ERROR sets it to zero. If a library such as Citus catches an
-/// ERROR during an abort, the count becomes negative. pgrx then does not release the lock, and the process answers no
-/// signals.
+/// Corrects PostgreSQL's count of held interrupts. If a library such as Citus catches an ERROR during an abort, the
+/// count becomes negative. pgrx then does not release the lock, and the process answers no signals.
 fn correct_held_interrupts() {
     // SAFETY: a global of this process. No signal handler changes it.
     unsafe {

@@ -10,15 +10,14 @@ pub struct RoleEntry {
     pub role: pg_sys::Oid,
     /// Earliest due time of announced checks that no worker has taken, or [`NEVER`].
     pub due: Timestamp,
-    /// Earliest due time of the checks that a worker is working through. [`NEVER`] after a worker has run all due
-    /// checks of the role.
+    /// Earliest due time of checks that a worker is working through, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
-    /// Set after a prepared transaction has announced checks, because no worker sees them before COMMIT PREPARED. The
-    /// first time is when a worker looks for them again. The second is the earliest due time to look for.
+    /// A prepared transaction has announced checks that no worker sees before COMMIT PREPARED. The first time is when
+    /// a worker looks for them. The second is the earliest due time to look for.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Number of failures of the role's workers in a row. A worker fails if it cannot connect, read or write, or if
-    /// it is terminated during a run.
+    /// Failures of the role's workers in a row. A worker fails if it cannot connect, read or write, or if it is
+    /// terminated during a run.
     pub failures: u32,
     pub last_served: u64,
     /// Hash of the invalid job rows that were last logged, or zero.

@@ -3,9 +3,9 @@
 //! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the
 //! earliest due time.
 //!
-//! A lost announcement costs time but never a check, because audits find all checks. A needless one does no harm, so
-//! a rolled back savepoint may announce its checks. PREPARE TRANSACTION also announces, because the session of COMMIT
-//! PREPARED does not know the checks.
+//! A lost announcement never loses a check, because audits find all checks. A needless one does no harm, so rolled
+//! back savepoints may announce. PREPARE TRANSACTION also announces, because the session of COMMIT PREPARED does not
+//! know the checks.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -58,7 +58,6 @@ pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
 }
 
-/// After a minute, the log summarises the job's failures.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
         let by = subtransaction();

@@ -1,7 +1,7 @@
 //! A worker's entry, which also holds its claims. A claim ends with the process, or with a crash of the server.
 //!
-//! A claim cannot be a PostgreSQL lock. The abort of a failed run would release a session lock. A job's
-//! `pg_advisory_unlock_all()` would release an advisory lock.
+//! A claim cannot be a PostgreSQL lock: the abort of a failed run would release a session lock, and a job's
+//! `pg_advisory_unlock_all()` an advisory lock.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -28,7 +28,6 @@ pub struct WorkerEntry {
     pub run: Option<Run>,
     pub named: bool,
     pub overran: bool,
-    /// The alert that the run is about to report.
     pub untold: Option<Untold>,
     /// Index and generation of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
@@ -37,8 +36,8 @@ pub struct WorkerEntry {
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Checks that this worker plans to run next. Other workers of the role skip them unless this worker is slow. The
-    /// list is only a hint, because the first worker that claims a check runs it.
+    /// Checks that this worker plans to run next. The role's other workers skip them unless this worker is slow. The
+    /// list is only a hint: the first worker that claims a check runs it.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 
@@ -123,7 +122,6 @@ impl WorkerEntry {
         }
     }
 
-    /// The entry keeps its claims until another worker has handled the interrupted run.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
         self.transition_to(Occupancy::Abandoned);
         self.left_at = now;

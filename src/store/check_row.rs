@@ -1,12 +1,11 @@
 //! Reads and locks the row of a check. A run reads the row by key without a lock. At its end, it locks the row
 //! without waiting.
 //!
-//! The table's access method takes the lock, because only the access method says which transaction has changed the
-//! row. If another transaction has changed it, the run is undone. If the run itself has changed it, the run has ended
-//! its own check.
+//! The table's access method takes the lock, because only it says which transaction has changed the row. If another
+//! transaction has, the run is undone. If the run itself has, it has ended its own check.
 //!
-//! Invariant: a TID is used only in the transaction that read it. The TID stays valid because of the transaction's
-//! table lock and its snapshot.
+//! Invariant: a TID is used only in the transaction that read it. The transaction's table lock and snapshot keep the
+//! TID valid.
 
 mod own;
 mod row;
@@ -66,11 +65,10 @@ const SCHEDULED_BY: usize = 11;
 const SCHEDULED_AT: usize = 12;
 
 impl Table {
-    /// The table stays locked against ALTER, DROP and rewrites until the transaction ends.
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // SAFETY: `transaction` has pushed the top snapshot. The new snapshot is needed because a table that was
-        // rewritten before the lock looks empty to an older snapshot.
+        // SAFETY: `transaction` has pushed the top snapshot. A table that was rewritten before the lock looks empty
+        // to an older snapshot.
         unsafe {
             pg_sys::PopActiveSnapshot();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -277,7 +275,7 @@ impl Table {
     }
 
     /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, SQL
-    /// deletes the row.
+    /// deletes it.
     pub fn delete(&self, row: &Row) {
         if !self.is_plain() {
             return future_job::remove(&[row.id]);
@@ -305,8 +303,8 @@ impl Table {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
         // SAFETY: the relation is open, and this transaction has read the row. The delete uses the command that read
-        // the row. With a later command, it would raise an ERROR if the run has deleted the row itself. The first
-        // call makes the deletion visible to the next command.
+        // the row, because a later command would raise an ERROR if the run has deleted the row itself. The first call
+        // makes the deletion visible to the next command.
         unsafe {
             pg_sys::GetCurrentCommandId(true);
             let result = pg_sys::table_tuple_delete(

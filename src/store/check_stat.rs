@@ -10,8 +10,8 @@ pub enum Suspicion {
     Exit,
 }
 
-// Lock order: the check's row, then its row in check_stat. A client may wait for the second lock while it holds the
-// first. SKIP LOCKED avoids a deadlock with this client.
+// Lock order: the check's row, then its row in check_stat. SKIP LOCKED avoids a deadlock with a client that has the
+// first lock and waits for the second.
 statement! {
     fn count_suspicion(ids: &[i64], crashes: i32, exits: i32) -> u64 = query,
     c"INSERT INTO awty_internal.check_stat AS t (check_id, crashes, exits)
@@ -64,8 +64,7 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// The table may be large, so it is read in pieces. New rows may arrive all the time, so the first incomplete piece is
-// the last.
+// Reads the large table in pieces. New rows may arrive all the time, so the first incomplete piece is the last.
 statement! {
     fn select_piece(after: i64, piece: i64) -> (Option<i64>, Vec<i64>) = query(read_piece),
     c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.check_id) END, pg_catalog.array_agg(p.check_id) FILTER (
@@ -73,7 +72,6 @@ statement! {
       FROM (SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id > $1 ORDER BY t.check_id LIMIT $2) AS p"
 }
 
-/// Returns `false` if another transaction has locked one of the checks.
 pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     let (crashes, exits) = match suspicion {
         Suspicion::Crash => (1, 0),
@@ -88,7 +86,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// Deletes rows of ended checks. Such a row remains if a worker with an outdated list of suspects ended the check.
+/// Deletes rows of ended checks. They remain if a worker with an outdated list of suspects ended the check.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

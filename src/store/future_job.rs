@@ -80,7 +80,6 @@ statement!(
       UNION ALL SELECT a.rule FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL"
 );
 
-// Two parts, because held checks have an index of their own.
 statement! {
     pub fn lock_job(job: &Text, entity_name: Option<&Text>) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
@@ -136,8 +135,8 @@ statement!(
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
 );
 
-// An UPDATE changes an existing row of check_stat. ON CONFLICT would also lock the row. In awty.travel(), each lock
-// lengthens the row's list of lockers.
+// Updates an existing row of check_stat. ON CONFLICT would also lock it, and each lock in awty.travel() lengthens the
+// row's list of lockers.
 statement! {
     fn again(
         id: i64, slot: Time, done: i32, attempt: i32, run_time: TimeDelta, started_at: Time, lateness: TimeDelta,
@@ -219,7 +218,6 @@ pub struct LockedHeld {
     pub is_after_crashes: bool,
 }
 
-/// Skips checks that a client has locked.
 pub fn lock_held(ids: &[i64], max_crashes: i32) -> Vec<LockedHeld> {
     let read = |rows: &Rows, row| {
         let check = Pending::of(rows, row)?;

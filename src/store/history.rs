@@ -15,8 +15,7 @@ use awty_core::{Outcome, Time};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 
-// Copies and deletes the check in separate statements, because an administrator's rules do not work on a DELETE
-// inside WITH.
+// Copies and deletes in separate statements, because an administrator's rules do not work on a DELETE inside WITH.
 statement! {
     fn archive_run(
         id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, done: i32, outcome: Text,
@@ -55,7 +54,7 @@ const COLUMNS: [Column; 20] = [
     (c"context", pg_sys::TEXTOID),
 ];
 
-// Used for a check whose row is already deleted, and that has no row in check_stat.
+// For a check whose row is already deleted, without a row in check_stat.
 statement! {
     archive_one,
     [
@@ -109,8 +108,8 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// Inserts history rows, without SQL if possible. The caller has deleted the checks' rows. This run was the first of
-/// each check.
+/// Inserts history rows, without SQL if possible. The caller has deleted the checks, and this was the first run of
+/// each.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let times = [
         time(run.started_at),

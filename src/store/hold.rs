@@ -1,7 +1,7 @@
 //! SQL statements on `awty_internal.hold`.
 //!
 //! A hold also names the check's repetition, because a run may commit before it sees a new hold. The hold then names
-//! an ended check, until the next inspection holds the next occurrence instead.
+//! an ended check until the next inspection holds the next occurrence.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 
@@ -34,7 +34,6 @@ statement! {
 }
 
 statement! {
-    /// Skips a hold that a client has locked.
     pub fn remove_passed(id: i64, now: Time) -> Option<Held> = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT p.check_id FROM awty_internal.hold AS p WHERE p.check_id = $1 AND p.held_until <= $2 FOR UPDATE SKIP LOCKED))
@@ -56,11 +55,11 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// A client that releases a hold has locked it, so SKIP LOCKED skips it. A client that finds the hold locked waits,
-// and then looks for the hold again.
+// A client that releases a hold has locked it, so SKIP LOCKED skips it. A client that finds it locked waits, and
+// looks for it again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. An occurrence lacks the
-    /// hold if the run that scheduled it could not see the hold or its latest change. Does not set `held` yet.
+    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A run may have scheduled an
+    /// occurrence without seeing the hold or its latest change. Does not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
@@ -92,7 +91,7 @@ statement! {
 
 // Skips a hold that a client is releasing. If the client rolls back, a later inspection finds the hold.
 statement! {
-    /// Returns the checks that have a hold. A check that was held during its run has a hold, but is not marked as
+    /// Returns the checks that have a hold. After a hold during its run, a check has a hold without being marked as
     /// held.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
@@ -160,7 +159,7 @@ statement! {
 }
 
 statement! {
-    /// Deletes ended holds of checks that are not marked as held, because a client held them during a run.
+    /// Deletes ended holds of checks that are not marked as held.
     pub fn remove_unheld(ids: &[i64], now: Time) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT o.check_id FROM awty_internal.hold AS o

@@ -1,5 +1,5 @@
-//! SQL statements of inspections. Each goes from job to job by index, so its cost depends on the number of jobs, not
-//! of checks.
+//! SQL statements of inspections. Each goes from job to job by index, so its cost does not depend on the number of
+//! checks.
 
 use super::typed::statement;
 use crate::pg::clock::Timestamp;
@@ -25,7 +25,7 @@ statement!(
 );
 
 statement! {
-    /// A database without a job may be in the middle of a restore, and the restore must create its own tables.
+    /// A database without a job may be in the middle of a restore, which must create its own tables.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
@@ -58,7 +58,7 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Locks checks whose job is gone: they were committed after `awty.unregister()` had ended the job's checks.
+/// Locks checks that were committed after `awty.unregister()` had ended the job's checks.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     lock_some_of(&select_orphans(limit))
 }

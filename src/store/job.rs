@@ -131,7 +131,6 @@ statement! {
 }
 
 statement! {
-    /// Skips jobs that a client has locked.
     pub fn resume_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, bool)> = query,
     c"UPDATE awty.job SET paused = false, resumed_at = paused_until, paused_at = NULL, paused_by = NULL, paused_note = NULL, paused_until = NULL
       WHERE job = ANY (ARRAY(

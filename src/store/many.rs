@@ -10,8 +10,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// unnest() is in the select list, because in FROM its rows would first be written to disk. There is no ON CONFLICT,
-// because it would double the cost per row.
+// unnest() is in the select list, because in FROM its rows would first be written to disk. ON CONFLICT would double
+// the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -21,8 +21,8 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
-// ON CONFLICT locks the conflicting row even if the WHERE condition is false. SET names a column of a unique index,
-// which makes the lock as strong as FOR UPDATE.
+// ON CONFLICT locks a conflicting row even if the WHERE condition is false. SET names a column of a unique index, so
+// that the lock is as strong as FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -99,7 +99,6 @@ impl NewChecks {
     }
 }
 
-/// None of the keys may have a pending check.
 pub fn insert(checks: &NewChecks, values: Values) {
     insert_all().execute(&checks.with(values));
 }

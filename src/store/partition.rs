@@ -115,8 +115,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Locks both tables first. Otherwise a reader that waits only for the default partition would miss the
-            // moved rows. A writer that has chosen the default partition would violate its constraint.
+            // Locks both tables first. A reader that waits only for the default partition would miss the moved rows.
+            // A writer that has chosen it would violate its constraint.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
@@ -178,7 +178,6 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
     run(&format!("ALTER TABLE awty_internal.{name} ENABLE ROW LEVEL SECURITY"));
-    // pg_dump reads each partition as a separate table.
     run(&format!("GRANT SELECT ON awty_internal.{name} TO pg_database_owner"));
     run(&format!(
         "CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner, pg_read_all_data USING (true)"

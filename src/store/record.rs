@@ -52,7 +52,6 @@ pub struct Rescheduled<'a> {
 
 pub struct End<'a> {
     pub outcome: Outcome,
-    /// 1 after a successful run, 0 after a failed run.
     pub done: i32,
     pub failure: Option<&'a Failure>,
 }

@@ -33,7 +33,7 @@ impl Prepared {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// Uses a new snapshot. A parallel query may not take one, so it uses the current snapshot.
+    /// Uses a new snapshot, except in a parallel query, which may not take one.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }

@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, Oid};
 /// Declares a statement as `pub fn name(parameters) -> Result = query, c"SQL"`. `query` may be another method of
 /// [`super::statement::Prepared`]. If the result is no [`Outcome`], write `query(reader)`.
 ///
-/// The plain form returns the statement, for types that the first form does not support.
+/// The plain form returns the statement, for other types.
 macro_rules! statement {
     ($name:ident, [$($type:ident),*], $sql:expr) => {
         fn $name() -> crate::store::statement::Prepared {

@@ -1,7 +1,7 @@
 //! Runs a job's function without effects.
 //!
 //! Invariant: a dry run leaves no trace except advanced sequences, and locks no row. The caller must be the job's
-//! role. If the session's role differs, the function runs in a security-restricted operation.
+//! role. If it is not the session's role, the function runs in a security-restricted operation.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;
@@ -116,7 +116,6 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         timer::arm_cancel(limits.timeout.to_std().unwrap_or_default());
         let call = || ask(job, function, &[trial.row], Caller::Client);
         let mut answers = if catalog::is_alone(job.role) { call() } else { role::confined(call) }?;
-        // A run that has cancelled or replaced its own check was successful.
         Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })
     });
     let struck = timer::disarm_cancel();

@@ -1,7 +1,7 @@
 //! `awty.travel()` moves a transaction's clock ahead for a test, and runs the checks that become due.
 //!
-//! Invariant: a transaction that has called `awty.travel()` cannot commit. Only jobs of the session's only role run,
-//! so the role is never switched. Checks that are held, paused, or locked by another session do not run.
+//! Invariant: a transaction with `awty.travel()` cannot commit. Only jobs of the session's only role run, so the role
+//! is never switched. Checks that are held, paused, or locked by another session do not run.
 
 use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;
@@ -30,7 +30,6 @@ use pgrx::prelude::*;
 use pgrx::{PgSubXactCallbackEvent, PgXactCallbackEvent, register_subxact_callback, register_xact_callback};
 use std::cell::{Cell, RefCell};
 
-/// Each run of a travel holds locks and memory until the rollback.
 const MAX_RUNS: u32 = 100_000;
 
 thread_local! {
@@ -100,9 +99,8 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
-    // Each search starts where the last one ended, because a search from the beginning would read dead rows again.
+    // Each search starts where the last one ended, because a search from the beginning would read dead rows.
     let mut from = Time::UNIX_EPOCH;
-    // All holds and pauses that end until then were handled, except those that other sessions had locked.
     let mut ended = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);
     while catalog::is_alone(role) {

@@ -180,8 +180,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // The first call protects other users' tables: a caller without the right must not lock them. The second call is
-    // needed because the right may change while the caller waits for the lock.
+    // Called before the lock, because a caller without the right must not lock another user's table. Called after the
+    // lock, because the right may change meanwhile.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -320,8 +320,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // The job of a rule has no limit on checks or attempts. Otherwise an alert could miss a level if its row is
-        // checked often, or if the rule's function keeps failing.
+        // Without limits on checks and attempts, no alert misses a level because its row is checked often, or because
+        // the rule's function keeps failing.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),

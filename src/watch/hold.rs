@@ -28,7 +28,7 @@ pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Te
     let keys = std::slice::from_ref(key);
     let check = rule_check::lock(rule, keys).pop();
     let held = alert::hold(&rule.name, key, by, until, note);
-    // Only a session that has locked the row's check may add an alert. So a row never gets two alerts.
+    // Only a session that has locked the row's check adds an alert, so that a row never gets two.
     let held = held.or_else(|| check.and_then(|_| add_held(watched, key, &NewHold { by, until, note })));
     let Some(held) = held else { return false };
     move_check(watched, key, check, until, &held);
@@ -53,10 +53,10 @@ fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     Some(Held { level: 0, since })
 }
 
-/// Writes the check even if its due time stays the same, so that a concurrent run of the check is rolled back.
+/// Writes the check even if its due time stays the same, so that a concurrent run is rolled back.
 ///
-/// If the check has already ended at the last level, inserts a new check. The new check keeps the time from which the
-/// row counts as late.
+/// If the check has already ended at the last level, inserts a new check, which keeps the time from which the row
+/// counts as late.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

@@ -1,8 +1,7 @@
-//! Runs the job of a rule: reads the rows of the due checks, and raises alerts for late rows.
+//! Runs the job of a rule: reads the rows of due checks, and raises alerts for late rows.
 //!
 //! The run locks open alerts only after the rule's function has returned, so that no client waits for this function.
-//! If a client changes a row during the run, the client holds the lock on the row's check. Then the run cannot lock
-//! the check and is rolled back.
+//! A client that changes a row locks the row's check, so the run cannot lock the check and is rolled back.
 
 use super::statements::alert::{self, Open};
 use super::statements::raised::{self, Raised};
@@ -112,8 +111,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // With these locks, a client that stops a row waits until the run has ended. If a client already has such a
-        // lock, it may have stopped the row.
+        // A client that stops a row now waits until the run has ended. A client that has locked a check before may
+        // have stopped its row.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
             return Err(stops::overtaken(watched));
@@ -130,8 +129,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
-    // If another session has locked an alert, that session may clear it or leave it open. So the row is checked
-    // again.
+    // A session that has locked an alert may clear it or leave it open. So the row is checked again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
         // The check ends while the alert stays open. A sweep that read the row earlier must not clear the alert.

@@ -40,7 +40,6 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
     count
 }
 
-/// Adds checks for existing rows that the walk through the table has not reached yet.
 fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     let seen = reported(|| watched.source.by_keys(keys));
     let limits = &watched.job.options.limits;

@@ -18,7 +18,6 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 calls! {
-    /// A rule without a table is not reported, because the maintainer ends it.
     fn cannot_watch -> Option<Vec<String>> = rule_trouble;
     fn next_level_at -> Option<TimestampWithTimeZone> = next_level;
 }

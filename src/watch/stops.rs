@@ -1,7 +1,7 @@
 //! Stores when the clocks of rows were stopped, for rules with `stopped`.
 //!
-//! Invariant: a row's stops are written only by the run of the row's check, or by a transaction that has locked the
-//! check. If a transaction stops or continues a row, the stop begins or ends at the transaction's start.
+//! Invariant: only the run of a row's check, or a transaction that has locked the check, writes the row's stops. If a
+//! transaction stops or continues a row, the stop begins or ends at the transaction's start.
 
 use super::statements::rule_check;
 use super::statements::stop::{self, Known, Stored};
@@ -19,7 +19,7 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the error of a run if another transaction has changed or locked its rows or alerts meanwhile.
+/// The error of a run whose rows or alerts another transaction has changed or locked meanwhile.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
@@ -47,8 +47,8 @@ pub enum Seeing {
 }
 
 impl Clocks {
-    /// A client locks the rows' checks before it calls this function. A run does not. It reads the clocks before the
-    /// rows, and [`Clocks::store_of_run`] notices later changes.
+    /// A client has locked the rows' checks before. A run has not. It reads the clocks before the rows, and
+    /// [`Clocks::store_of_run`] notices later changes.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();

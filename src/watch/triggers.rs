@@ -31,8 +31,6 @@ pub extern "C" fn pg_finfo_check_rows_wrapper() -> &'static pg_sys::Pg_finfo_rec
     &PLAIN
 }
 
-/// # Safety
-/// Only PostgreSQL may call this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn row_changed_wrapper(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     raising(|| {
@@ -41,8 +39,6 @@ pub unsafe extern "C-unwind" fn row_changed_wrapper(fcinfo: pg_sys::FunctionCall
     })
 }
 
-/// # Safety
-/// Only PostgreSQL may call this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn check_rows_wrapper(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     raising(|| {
@@ -112,7 +108,6 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
     let answers = match found {
         Ok(watched) => judge::answers(&watched, &given)?,
         Err(Missing::Part(rule, table, fault)) => return Err(stopped(&rule, &table, &fault).into()),
-        // The rule or its table no longer exists, so its checks end.
         Err(Missing::Table | Missing::Rule) => vec![None; given.len()],
     };
     Ok(answers.into_iter().map(|answer| answer.and_then(alert::moment)).collect())

@@ -1,13 +1,13 @@
 //! Raises an alert's level even if the run that reports the alert fails. So a failing function delays no level.
 //!
-//! The run remembers the alert first. If the run fails, the transaction that stores the failure also raises the
-//! level. A run that ignores its timeout is terminated together with its process. Therefore a worker also keeps the
-//! alert in shared memory, where the next worker reads it.
+//! The run remembers the alert first. If the run fails, the transaction that stores the failure raises the level. A
+//! run that ignores its timeout is terminated with its process. Therefore a worker also keeps the alert in shared
+//! memory, where the next worker reads it.
 //!
 //! Retries report the alert again. After `max_attempts` failures, the check continues with the next level.
 //!
-//! Invariant: the level is raised only if the check has not changed since the run read it. A client that changes the
-//! row also changes its check. No level is raised if a run ends its own process.
+//! Invariant: the level is raised only if the check is unchanged since the run. Every change of the row also changes
+//! the check. No level is raised if a run ends its own process.
 
 use super::statements::raised::{self, Raised};
 use super::statements::rule_check::RuleCheck;
@@ -68,7 +68,7 @@ pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     is_raised
 }
 
-/// Checks whether a client has stopped the row meanwhile, because the begin of a stop does not change the check.
+/// Whether a client has stopped the row meanwhile. The begin of a stop does not change the check.
 fn is_stopped(rule: &rule::Rule, key: &Text) -> bool {
     let read = || stop::read(&rule.name, std::slice::from_ref(key));
     let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());

@@ -22,15 +22,14 @@ const MOST: Duration = Duration::from_secs(1);
 pub fn repair(_now: Time) {
     let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
     for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {
-        // `without_table` fails only under an old snapshot that cannot see an open alert. An inspection has a new
-        // snapshot.
+        // Cannot fail, because an inspection has a new snapshot.
         None => unless_locked(|| drop(end_rule::without_table(&rule.name))),
         Some(table) => mend_functions(rule, &table),
     });
 }
 
-/// If `act` returns `None`, a role keeps the rows of its rule locked. The role's other rules then wait for the next
-/// inspection, so that the role delays other roles only once.
+/// If `act` returns `None`, a role keeps rows of its rule locked. Its other rules wait for the next inspection, so
+/// that the role delays other roles only once.
 pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
     let mut locked = HashSet::new();
     for (role, rule) in rules {

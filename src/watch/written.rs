@@ -1,7 +1,7 @@
 //! Updates the checks and alerts of rows that were just written.
 //!
-//! Invariant: for an inserted row, awty uses the inserted values. awty reads any other row again by its key, so that
-//! the order of triggers does not matter.
+//! Invariant: for an inserted row, awty uses the inserted values. Any other row is read again by its key, so that the
+//! order of triggers does not matter.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
@@ -24,9 +24,8 @@ use std::collections::{HashMap, HashSet};
 const PIECE: i64 = 10_000;
 
 pub enum Refusal {
-    /// The maximum length of a key, in bytes.
     KeyTooLong(usize),
-    /// Another transaction has changed the check or alert, and this transaction's snapshot cannot see the change.
+    /// This transaction's snapshot cannot see another transaction's change of the check or alert.
     Changed,
 }
 

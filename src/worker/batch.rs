@@ -1,8 +1,8 @@
 //! Runs a batch of checks. A worker writes their ids to `awty_internal.in_flight`, flushes, and runs one task after
 //! the other.
 //!
-//! Invariant: a running check is claimed, and its id was on disk before the run. A check that is suspected of a crash
-//! runs alone, and the whole server runs only one such check at a time.
+//! Invariant: a running check is claimed, and its id was on disk before. A check that is suspected of a crash runs
+//! alone, and the server runs only one such check at a time.
 
 use super::fetch::Task;
 use super::{Next, Worker, entry};
@@ -33,8 +33,8 @@ impl Worker {
         let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // Only a check that may have crashed the server needs the quarantine. A check whose run ended only its
-            // own process does not endanger other runs.
+            // Only a check that may have crashed the server needs the quarantine. A check that ended only its own
+            // process endangers no other run.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -42,8 +42,7 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // Removes this check from `in_flight` before the next suspect runs. Otherwise a crash of the next
-                // suspect would be blamed on this check.
+                // A crash of the next suspect would be blamed on this check if `in_flight` still had it.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -51,7 +50,6 @@ impl Worker {
                 BatchEnd::Done => {}
                 BatchEnd::Leave => return Next::Leave,
                 BatchEnd::Stale => {
-                    // A job has changed, so the next turn chooses again.
                     let left = batch.into_iter().chain(batches.flatten());
                     left.flat_map(|task| task.checks).for_each(|check| self.fetcher.go_back_to(check.slot));
                     return Next::Turn;
@@ -87,7 +85,7 @@ impl Worker {
     }
 
     /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys.
-    /// Without this wait, a primary that lost its connections could run checks that its successor also runs.
+    /// Otherwise a primary that lost its connections could run checks that its successor also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();

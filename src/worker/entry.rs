@@ -64,8 +64,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the announced due time. The worker must call this before it reads the table of checks. A session that
-    /// commits a check later makes a new announcement.
+    /// Takes the announced due time. The worker must call this before it reads the table of checks, because a check
+    /// that is committed later is announced again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -258,7 +258,6 @@ fn give_back() {
         account::write_counted(shared, database, time);
         shared.leave_quarantine(index);
         let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
-        // A run that another process ended is not counted against its check.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
             shared.note_due(database, role, begun.min(now));

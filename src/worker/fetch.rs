@@ -1,11 +1,11 @@
 //! Chooses the checks of a worker's turn: a share of each job's due checks, first those that have just become due,
-//! and then missed checks.
+//! then missed checks.
 //!
 //! Each search starts where the last one ended, because a search from the beginning would read dead rows. These stay
 //! in the index as long as any session holds an old snapshot.
 //!
 //! A worker skips checks that another worker of the role has prefetched (plans to run next). At the end of a pass
-//! through all due checks, it looks for the skipped checks again, because the other worker may have exited.
+//! through all due checks, it looks for them again, because the other worker may have exited.
 //!
 //! Invariant: a pass returns a check twice only if the check could not run and is due for another try.
 
@@ -30,7 +30,6 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
-/// One check, or checks of a set-based job that are due at the same time.
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
@@ -107,7 +106,6 @@ impl Fetcher {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// Returns an empty list at the end of the pass.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
         session_locks::let_go();

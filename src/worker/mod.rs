@@ -1,9 +1,9 @@
-//! A worker connects to a database as one role, runs the role's due checks, and exits when no check is due.
+//! A worker connects to a database as one role, runs the role's due checks, and exits when none is due.
 //!
 //! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes, and runs
 //! them one by one. The flush of the next turn, or of the worker's end, makes their results durable.
 //!
-//! Invariant: however many checks of one job are due, each turn also takes newly due checks and checks of other jobs.
+//! Invariant: each turn also takes newly due checks and checks of other jobs, however many checks of one job are due.
 //! A worker exits as soon as a command such as DROP DATABASE waits for it, awty is disabled, the postmaster is dead,
 //! or another role has been waiting for a worker.
 
@@ -71,7 +71,6 @@ fn connect(assignment: &process::Assignment) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
-/// Settings of the role could make the worker run as another role.
 fn require_role(role: pg_sys::Oid) {
     // SAFETY: reads variables.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };

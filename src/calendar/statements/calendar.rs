@@ -101,14 +101,12 @@ pub struct Hashed {
 row!(Hashed { name, zone, hash, at });
 
 statement! {
-    /// Returns the calendars whose hash is older than the start of the server.
     pub fn hashed(now: Time) -> Vec<Hashed> = query,
     c"SELECT calendar, zone, zone_hash, hashed_at FROM awty.calendar
       WHERE (hashed_at BETWEEN pg_catalog.pg_postmaster_start_time() AND $1) IS NOT TRUE ORDER BY calendar"
 }
 
 statement! {
-    /// Skips a calendar that another transaction has locked.
     pub fn set_hash(name: &Text, hash: i64, at: Time) -> bool = query,
     c"UPDATE awty.calendar SET zone_hash = $2, hashed_at = $3
       WHERE calendar = ANY (ARRAY(SELECT c.calendar FROM awty.calendar AS c WHERE c.calendar = $1 FOR NO KEY UPDATE SKIP LOCKED))"

@@ -151,7 +151,6 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     names().iter().filter(|name| !jobs.contains(name.as_bytes())).for_each(delete);
 }
 
-/// Held checks do not count as pending.
 pub fn pending(job: &Text, now: Time) -> Pending {
     count_pending(job, now, COUNTED + 1).unwrap_or_default()
 }

@@ -6,7 +6,6 @@ use awty_core::Time;
 pub struct Piece {
     pub last: Option<i64>,
     pub alone: Vec<i64>,
-    /// Repetitions whose job, or whose job's role, no longer exists.
     pub stray: Vec<i64>,
 }
 
@@ -23,7 +22,6 @@ statement! {
             FROM awty_internal.repetition AS r WHERE r.id > $1 ORDER BY r.id LIMIT $2) AS p"
 }
 
-// Skips a repetition that a client has locked, because the client is about to change it.
 statement! {
     pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> = query,
     c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up, r.calendar

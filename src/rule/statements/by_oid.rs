@@ -1,10 +1,10 @@
 //! Prepares and executes queries that call functions by their OIDs.
 //!
-//! A call by name is unsafe: any role that may create functions in the schema can make the call ambiguous, with a
-//! function of the same name and further default arguments.
+//! A call by name is unsafe: any role that may create functions in the schema can make it ambiguous, with a function
+//! of the same name and further default arguments.
 //!
-//! In the query's text, a marked column reference replaces each call (see [`call`]). A parser hook turns it into the
-//! call, as PL/pgSQL's hook does for variables.
+//! A marked column reference in the query's text replaces each call (see [`call`]). A parser hook turns it into the
+//! call, as for variables of PL/pgSQL.
 
 use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};
@@ -19,7 +19,7 @@ pub struct Plan {
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns SQL text in place of a call of the function with columns of a row. Row and columns are already quoted.
+/// Returns the SQL text for a call of the function with columns of a row. Row and columns are already quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))

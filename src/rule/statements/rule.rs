@@ -55,8 +55,7 @@ pub struct Rule {
     pub walk: Walk,
     pub walked_to: Option<Text>,
     /// When a calendar is replaced, two walks visit the rule's rows, because older transactions may still use the old
-    /// calendar. The second walk waits until all transactions below this number have ended. The number is 0 until the
-    /// first walk begins.
+    /// calendar. The second waits until all transactions below this number have ended. 0 until the first begins.
     pub walk_after: Option<Text>,
 }
 
@@ -151,8 +150,8 @@ statement! {
 }
 
 statement! {
-    /// Returns whether all transactions before `before` have ended. A number from another server's dump may be too
-    /// high for this server, and counts as ended.
+    /// Returns whether all transactions before `before` have ended. A number above all of this server's numbers comes
+    /// from another server's dump, and counts as ended.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
           OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)

@@ -1,8 +1,7 @@
 //! Creates and drops the objects of a rule: functions that evaluate a row, and triggers on the table.
 //!
-//! Invariant: the functions belong to the table's owner. Their arguments are columns instead of a row, so that the
-//! table can be altered. awty creates the triggers with its own rights, because only awty may use its trigger
-//! function.
+//! Invariant: the functions belong to the table's owner. Their arguments are columns, so that the table can be
+//! altered. awty creates the triggers with its own rights, because only awty may use its trigger function.
 
 use super::by_oid;
 use super::dynamic_sql::{call, command, query};
@@ -105,8 +104,8 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// A function's arguments have the default collations of their types. So the body names the collation of a column
-/// that has another one.
+/// Arguments have the default collations of their types. So the body names the collation of a column that has another
+/// one.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -149,16 +148,16 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // The condition compares the columns that `due` reads instead of calling `due`. The reason is that the
-        // writing role evaluates the condition, and may have no rights to the calendars that `due` uses.
+        // Compares the columns that `due` reads instead of calling `due`. The role that writes a row evaluates this
+        // condition, and may have no rights to the calendars that `due` uses.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
         };
         changes.push(format!("{} IS NOT TRUE AND {differs}", until.over("NEW")));
     }
-    // An INSERT into a partition does not fire the partitioned table's statement triggers. So a partitioned table
-    // gets a row trigger.
+    // An INSERT into a partition does not fire the partitioned table's statement triggers. So such a table gets a row
+    // trigger.
     let inserted = match table.kind {
         Kind::Plain => format!("REFERENCING NEW TABLE AS {NEW_ROWS} FOR EACH STATEMENT"),
         _ => "FOR EACH ROW".into(),
@@ -239,8 +238,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// Finds the rule's triggers by name first, because a table may have thousands of triggers. Then searches all
-/// triggers, because the owner may have renamed one.
+/// Finds triggers by name first, because a table may have thousands. Then searches all, because the owner may have
+/// renamed one.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
     let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
@@ -254,7 +253,7 @@ pub fn drop_all(rule: &Text, table: &Described) {
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
         // The table is locked before the rule's rows are deleted, because a run that reads the table may wait for
-        // these rows.
+        // them.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);

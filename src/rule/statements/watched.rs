@@ -1,7 +1,7 @@
 //! SQL statements that read rows of a watched table.
 //!
-//! Invariant: rows are read with the rights of the table's owner, because the evaluating functions are the owner's
-//! code. PostgreSQL's catalogs supply all names quoted and qualified.
+//! Invariant: rows are read with the rights of the table's owner, because the functions are the owner's code. All
+//! names come quoted and qualified from PostgreSQL's catalogs.
 
 use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};
@@ -60,7 +60,6 @@ impl RowFunction {
         format!("{}({})", self.name, self.columns_of(row))
     }
 
-    /// A call by OID, for queries of [`dynamic_sql`].
     fn by_oid(&self, row: &str) -> String {
         by_oid::call(self.oid, row, self.columns.iter().map(Column::quoted))
     }

@@ -1,9 +1,9 @@
 //! SQL statements that read and write `awty.alert`, the table of open and cleared alerts.
 //!
 //! Lock order: the row's check, then the row's alert. A run and a client never wait for each other, because a run
-//! locks alerts only after all user functions have returned, and skips locked alerts.
+//! locks alerts only after all user functions have returned, and skips locked ones.
 //!
-//! LATERAL with LIMIT makes PostgreSQL find each key by the index, even if the table was small at planning time.
+//! LATERAL with LIMIT makes PostgreSQL find each key by index, even if the table was small at planning time.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -78,8 +78,8 @@ statement!(
 );
 
 statement! {
-    /// Locks alerts, and returns their keys. Skips an alert if another transaction has locked it, or has written it
-    /// since its version was read.
+    /// Locks alerts, and returns their keys. Skips alerts that another transaction has locked, or written since their
+    /// versions were read.
     pub fn lock_unchanged(rule: &Text, keys: &[Text], versions: &[Text]) -> Vec<Text> = query,
     c"SELECT a.entity_key FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS k (key, version)
       CROSS JOIN LATERAL (
@@ -90,8 +90,8 @@ statement! {
 }
 
 statement! {
-    /// Writes these open alerts without a change, so that [`lock_unchanged`] skips them. Returns their keys, except
-    /// for alerts that another transaction has locked.
+    /// Writes these open alerts without a change, so that [`lock_unchanged`] skips them. Returns the keys of the
+    /// alerts that no other transaction has locked.
     pub fn touch(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"UPDATE awty.alert AS a SET level = a.level
       WHERE a.id = ANY (ARRAY(

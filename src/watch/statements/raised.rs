@@ -13,7 +13,6 @@ use pgrx::{IntoDatum, pg_sys};
 pub struct Raised<'a> {
     pub id: Option<i64>,
     pub key: &'a Text,
-    /// The level is 0 for a new alert.
     pub from: u32,
     pub level: u32,
     /// Start of the row's waiting time, or `None` if the row has a due time instead.

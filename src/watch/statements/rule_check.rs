@@ -37,9 +37,8 @@ statement! {
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 }
 
-// Moves only pending checks, so each INSERT becomes an update. The checks of silenced rows stay. Unlike an UPDATE, ON
-// CONFLICT always finds the row by the index. `NOT p.held` would let the planner read a whole index of checks that
-// are not held.
+// Moves only pending checks, so each INSERT becomes an update. Checks of silenced rows stay. Unlike an UPDATE, ON
+// CONFLICT always finds the row by index. `NOT p.held` would let the planner read a whole index of checks.
 statement! {
     fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
