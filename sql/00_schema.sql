@@ -1,5 +1,5 @@
--- The install script consists of this folder's files, by number. It uses only plain CREATE, so that it fails if a
--- user has created an object beforehand. The search path finds only PostgreSQL's names.
+-- The install script consists of this folder's files, by number. Plain CREATE fails if a user has created an object
+-- beforehand. The search path finds only PostgreSQL's names.
 
 \echo Use "CREATE EXTENSION awty" to load this file. \quit
 

@@ -111,8 +111,7 @@ COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()
 COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';
 COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Repetition of a check that was running when it was held. Its next occurrence may be pending when awty.hold() commits, and must be held as well';
 
--- A worker writes and flushes its row before it runs the checks. After a crash of the server, the remaining rows name
--- the suspects.
+-- A worker writes and flushes its row before it runs the checks. After a crash, the remaining rows name the suspects.
 CREATE TABLE awty_internal.in_flight (
     worker          integer NOT NULL,
     check_ids       bigint[] NOT NULL,

@@ -11,7 +11,7 @@ CREATE FUNCTION awty_internal.planned(
 COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
     IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
 
--- Goes from one readable job to the next, and reads only those of its checks that are due in the requested time.
+-- Reads only readable jobs, one after the other, and their checks that are due in the requested time.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
@@ -41,8 +41,8 @@ BEGIN ATOMIC
         LEFT JOIN awty.job AS j ON j.job = n.job
         CROSS JOIN LATERAL (
             SELECT n.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar, max(f.next_check_at) AS after, count(*) AS checks
-            -- Only an entity whose pending check is due in the requested time can have further occurrences in it.
-            -- OFFSET 0 makes the planner read these checks and their repetitions by index.
+            -- Further occurrences need a pending check that is due in the requested time. OFFSET 0 makes the planner
+            -- read these checks and their repetitions by index.
             FROM (SELECT f.entity_name, f.entity_key, f.next_check_at FROM awty.future_job AS f
                   WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until OFFSET 0) AS f
             CROSS JOIN LATERAL (

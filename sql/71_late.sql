@@ -16,8 +16,7 @@ LEFT JOIN LATERAL (SELECT a.held_by, a.held_until, a.note WHERE (a.held_until <=
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 LEFT JOIN awty_internal.stop AS s ON s.rule = a.rule AND s.key = a.entity_key
 WHERE a.cleared_at IS NULL AND a.level >= 1
-    -- The array makes PostgreSQL find the alerts by index. Otherwise it would check the rights to the alerts of all
-    -- roles.
+    -- The array makes PostgreSQL find the alerts by index, without checking the rights to those of all roles.
     AND a.rule = ANY (ARRAY(SELECT k.rule FROM awty.rule AS k));
 
 COMMENT ON VIEW awty.late IS 'Rows of watched tables that are late now, one row each';

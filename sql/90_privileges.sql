@@ -79,7 +79,7 @@ CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- The array makes PostgreSQL find the stops by index. Otherwise it would check the rights to the stops of all roles.
+-- The array makes PostgreSQL find the stops by index, without checking the rights to those of all roles.
 CREATE POLICY own_stops ON awty_internal.stop FOR SELECT TO PUBLIC USING (
     rule = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );

@@ -152,8 +152,7 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since the registration, another user may have created this function, or the registering role may have left the
-    // job's role.
+    // Another user may have created this function later, or the registering role may have left the job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -177,8 +176,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     Ok(found.oid)
 }
 
-/// During the registration, only one function of this name may have suitable arguments. If there are two later, the
-/// one that takes a check has precedence.
+/// A registration needs exactly one suitable function of this name. If there are two later, the one that takes a
+/// check has precedence.
 fn find(
     schema: &Text,
     name: &Text,

@@ -2,18 +2,18 @@
 //!
 //! The modules, from the ground up:
 //!
-//! - [`version`], [`settings`], [`error`] and [`failpoint`] are used by all modules.
-//! - [`pg`] makes PostgreSQL's functions safe to call, and [`mod@process`] does so for background processes.
-//! - [`shmem`] is the processes' shared memory. [`restore`] recognises a restored server.
-//! - [`store`] has the SQL statements on the tables of the engine.
-//! - [`mod@function`] finds a job's function, which has one of the forms of [`signature`].
-//! - [`call`] reads the arguments, rights and options of every SQL call.
-//! - [`calendar`] computes open time for repetitions and rules.
-//! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`] and [`trial`] each have one feature: statistics,
-//!   repetitions, rules, external workers, and dry runs with time travel.
-//! - [`run`] runs checks, and handles crashes.
-//! - [`worker`], [`launcher`] and [`maintainer`] are the background processes.
-//! - [`api`] has the SQL calls about jobs, checks and the status.
+//! - [`version`], [`settings`], [`error`], [`failpoint`]: for all modules.
+//! - [`pg`], [`mod@process`]: safe calls of PostgreSQL's functions, in general and for background processes.
+//! - [`shmem`]: the processes' shared memory. [`restore`]: recognises a restored server.
+//! - [`store`]: SQL statements on the engine's tables.
+//! - [`mod@function`], [`signature`]: a job's function and its forms.
+//! - [`call`]: arguments, rights and options of SQL calls.
+//! - [`calendar`]: open time.
+//! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`], [`trial`]: statistics, repetitions, rules,
+//!   external workers, and dry runs with time travel.
+//! - [`run`]: runs checks and handles crashes.
+//! - [`worker`], [`launcher`], [`maintainer`]: the background processes.
+//! - [`api`]: SQL calls about jobs, checks and the status.
 //!
 //! The crate `awty-core` makes all decisions about time. DESIGN.md describes how the processes work together.
 //!

@@ -55,8 +55,7 @@ CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
--- Reads for example ALTER ROLE web SET awty_http.tenant = 'app'. Reads the catalog, because SET ROLE does not load a
--- role's settings.
+-- Reads the catalog, because SET ROLE does not load settings such as ALTER ROLE web SET awty_http.tenant = 'app'.
 CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT substr(c.setting, length('awty_http.tenant=') + 1)
@@ -186,7 +185,7 @@ BEGIN
         short := left(short, -1);
     END LOOP;
     -- Another role, or an earlier tenant, may have a job of this name. The last name is random, so that no role can
-    -- guess it and register it in advance.
+    -- register it in advance.
     FOR n IN 0 .. 3 LOOP
         the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first WHEN 2 THEN short || '-2'
             ELSE short || '-' || awty_http_internal.random_number() END;
@@ -218,7 +217,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes; returns the job of its calls; for the owner of extension awty_http';
 
--- 63 bits from PostgreSQL's strong random numbers.
+-- 63 bits from PostgreSQL's strong random source.
 CREATE FUNCTION awty_http_internal.random_number() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ('x' || encode(sha256(uuid_send(gen_random_uuid())), 'hex'))::bit(64)::bigint & 9223372036854775807

@@ -65,8 +65,7 @@ CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http_internal.endpoi
 DECLARE
     repeats boolean := endpoint.every IS NOT NULL OR endpoint.cron IS NOT NULL;
 BEGIN
-    -- The old check is cancelled first, because awty.repeat() does not replace a single check, nor awty.schedule() a
-    -- repetition.
+    -- Cancels the old check first: awty.repeat() does not replace a single check, nor awty.schedule() a repetition.
     IF repeats <> repeated_before THEN
         PERFORM awty.cancel(endpoint.entity_name, endpoint.entity_key, endpoint.job);
     END IF;

@@ -1,5 +1,5 @@
--- A function that a role may call has a second function, named ..._as. It gets the caller as an argument and checks
--- this caller's rights.
+-- Each function for roles has a second one, named ..._as, which gets the caller as an argument and checks the
+-- caller's rights.
 
 CREATE FUNCTION awty_http_internal.lock(id text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';

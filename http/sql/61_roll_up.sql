@@ -1,5 +1,5 @@
--- Counts the calls of each hour when the hour is over. The work is divided into several runs, because calls were up
--- to 17 s late when a single run counted 4 million calls.
+-- Counts the calls of each hour when the hour is over. Several runs share the work, because calls were up to 17 s
+-- late when one run counted 4 million calls.
 
 -- Overwrites whole buckets, so that a second run does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
@@ -117,8 +117,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- Counts hours while awty.attempt still has all their calls. awty.attempt deletes whole days in UTC. When the time is
--- over, returns the remaining work, which is the argument of the next call.
+-- Counts hours of which awty.attempt still has all calls. awty.attempt deletes whole days in UTC. When the time is
+-- over, returns the remaining work, for the next call.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE
@@ -130,8 +130,8 @@ DECLARE
 BEGIN
     IF rest IS NULL THEN
         until := date_trunc('hour', roll_up.at);
-        -- The last counted hour is counted again, because some of its calls may have been committed later. Hours in
-        -- the future come from a clock that was ahead, and are ignored.
+        -- Counts the last hour again, because some calls may have been committed later. Hours in the future come from
+        -- a clock that was ahead, and are ignored.
         since := greatest(coalesce(date_trunc('day', roll_up.at - kept), '-infinity'),
             (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.id = s.job AND s.bucket < until));
     END IF;

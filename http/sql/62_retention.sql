@@ -19,7 +19,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         WHERE d.deleted_at < forget.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = d.id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE e.id = old.id;
-    -- Keeps the content of a failed send as long as the history has the send, because it can be sent again.
+    -- Keeps the content of a failed send while the history has the send, because it can be sent again.
     DELETE FROM awty_http_internal.content AS c USING (
         SELECT d.entity_name, d.entity_key, d.job FROM awty_http_internal.content AS d
         WHERE NOT EXISTS (SELECT FROM awty_http_internal.endpoint AS e

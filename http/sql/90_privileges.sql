@@ -120,8 +120,8 @@ BEGIN
 END
 $$;
 
--- These columns have no statistics, because roles choose their values. EXPLAIN estimates from the whole table's
--- statistics, and would reveal values of rows that the role may not read.
+-- No statistics for columns whose values roles choose. EXPLAIN estimates from the whole table's statistics, and would
+-- reveal values of rows that the role may not read.
 ALTER TABLE awty_http_internal.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,
     ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0, ALTER request SET STATISTICS 0, ALTER labels SET STATISTICS 0,
     ALTER description SET STATISTICS 0, ALTER verdict_note SET STATISTICS 0, ALTER paused_note SET STATISTICS 0,

@@ -41,7 +41,7 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // While the lock waited, a run may have ended the check and scheduled the next one. Then the next one is locked.
+    // A run may have scheduled the next check while the lock waited. Then the next check is locked.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

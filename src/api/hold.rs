@@ -73,8 +73,8 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held. This call refuses a silenced row, and releases a check that is held because
-        // of crashes below.
+        // The row's alert was not held. A silenced row is refused. A check that is held because of crashes is
+        // released below.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }
@@ -83,8 +83,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // Reads the mark again. A hold that was set during a run marks its check when the run ends, and this call may
-        // have waited for this end.
+        // Reads the mark again, because this call may have waited for a run. The run's end marks a check that was
+        // held during the run.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -1,4 +1,4 @@
-//! The SQL calls about jobs, checks and the status.
+//! SQL calls about jobs, checks and the status.
 //!
 //! Invariant: a call checks its arguments and the caller's rights before it writes. Every refusal is a
 //! `crate::error::Error`.

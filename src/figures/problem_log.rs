@@ -35,7 +35,6 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// The problems of one transaction share a log entry.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);

@@ -1,5 +1,5 @@
-//! Keeps a file with the databases that had awty at their last inspection. The launcher inspects them first after a
-//! start. The file is only a hint.
+//! Keeps a file with the databases that had awty at their last inspection. After a start, they are inspected first.
+//! The file is only a hint.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;

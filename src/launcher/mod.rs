@@ -69,7 +69,7 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // A session that schedules a check must wake the launcher from now on, because this turn may miss the check.
+        // From now on, sessions must wake the launcher for new checks, because this turn may miss them.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -86,8 +86,8 @@ impl Launcher {
         wait
     }
 
-    /// Stores when awty was enabled, because checks that were due before count as missed. If the clock is set back,
-    /// the stored time follows. Otherwise checks that become due later would also count as missed.
+    /// Stores when awty was enabled, because earlier checks count as missed. If the clock is set back, the stored
+    /// time follows. Otherwise later checks would also count as missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -202,8 +202,8 @@ fn watch(mono: Mono) -> Duration {
                 }
                 continue;
             };
-            // An interrupt would end the wait for a standby, but keep the commit. The worker would then start its
-            // next run although no standby has the commit.
+            // An interrupt would end the wait for a standby, but keep the commit. The next run would then start
+            // although no standby has the commit.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }

@@ -33,8 +33,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Limits a VACUUM that waits for a reader of an index page. The next inspection and DROP EXTENSION wait for the
-/// VACUUM, and DROP DATABASE fails after five seconds.
+/// Limits a VACUUM that waits for a reader of an index page. Meanwhile the next inspection and DROP EXTENSION wait,
+/// and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[pg_guard]
@@ -58,8 +58,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // The inspection found no awty. If awty was installed meanwhile, a new inspection was requested, and the
-            // database keeps its entry.
+            // The inspection found no awty. If awty was installed meanwhile, the requested inspection needs the
+            // entry.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }

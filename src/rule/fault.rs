@@ -36,7 +36,8 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     let fix = match fault {
         Fault::NoKey => format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
         Fault::NotOwners { function, table_owner } => {
-            // Not valid SQL as a whole, so that nobody pastes it unread: the ALTER would let the owner run this code.
+            // The text is not valid SQL as a whole, so that it is not pasted unread: after the ALTER, the owner runs
+            // this code.
             let owner = quoted(&catalog::role_label(*table_owner));
             format!("If role {owner} may run {function}, execute: ALTER FUNCTION {function} OWNER TO {owner};")
         }

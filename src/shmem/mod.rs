@@ -152,7 +152,6 @@ impl SharedState {
         self.jobs.forget_database(oid.to_u32());
     }
 
-    /// While roles wait, workers without due checks exit.
     pub fn set_waiting(&mut self, waiting: u32) {
         self.waiting = waiting;
         if waiting > 0 {
@@ -171,7 +170,6 @@ impl SharedState {
     }
 }
 
-/// `_PG_init` calls this while the server starts.
 pub fn register() {
     PRESENT.store(true, Ordering::Relaxed);
     pgrx::pg_shmem_init!(SHARED = SharedState::new());

@@ -285,7 +285,6 @@ impl Table {
         unsafe { pg_sys::simple_table_tuple_delete(self.relation, &mut tid, pg_sys::GetActiveSnapshot()) };
     }
 
-    /// Locks the row without waiting, and deletes it. Usually a single call does both.
     pub fn lock_and_delete(&self, row: &Row) -> Locked {
         if self.is_plain() && !row.is_own && !self.gives_back && self.is_deleted_at_once(row) {
             return Locked::Same;

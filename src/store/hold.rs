@@ -55,8 +55,7 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// A client that releases a hold has locked it, so SKIP LOCKED skips it. A client that finds it locked waits, and
-// looks for it again.
+// SKIP LOCKED skips a hold that a client is releasing. A client that finds it locked waits, and looks for it again.
 statement! {
     /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A run may have scheduled an
     /// occurrence without seeing the hold or its latest change. Does not set `held` yet.
@@ -159,7 +158,6 @@ statement! {
 }
 
 statement! {
-    /// Deletes ended holds of checks that are not marked as held.
     pub fn remove_unheld(ids: &[i64], now: Time) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT o.check_id FROM awty_internal.hold AS o

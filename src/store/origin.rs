@@ -25,7 +25,6 @@ statement! {
 }
 
 statement! {
-    /// Marks the database as restored, with 0 as its OID. Dumps and clones copy this mark.
     pub fn mark_as_restored() = query,
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }
@@ -59,7 +58,6 @@ statement! {
 }
 
 statement! {
-    /// A dump does not include this installation's number.
     pub fn identity() -> i64 = query_latest(number),
     c"SELECT i.last_value FROM awty_internal.identity AS i"
 }

@@ -116,7 +116,7 @@ pub fn make(parted: Partitioned, now: Time) {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
             // Locks both tables first. A reader that waits only for the default partition would miss the moved rows.
-            // A writer that has chosen it would violate its constraint.
+            // A writer that has chosen it would fail.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
@@ -129,7 +129,6 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-/// Drops the partitions of days before `than`. Truncates the default partition if all its rows are that old.
 pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();

@@ -8,7 +8,7 @@ statement! {
 }
 
 /// Returns whether a transaction was prepared in the last minute. Its announced checks appear only at COMMIT
-/// PREPARED. Inspections find the checks of older ones.
+/// PREPARED. Inspections find those of older ones.
 pub fn any_young() -> bool {
     settings::max_prepared_transactions() > 0 && is_any_recent()
 }

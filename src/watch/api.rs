@@ -180,8 +180,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // Called before the lock, because a caller without the right must not lock another user's table. Called after the
-    // lock, because the right may change meanwhile.
+    // Before the lock, because a caller without the right must not lock another user's table. After it, because the
+    // right may change meanwhile.
     judge()?;
     table_lock::against_writes(oid);
     judge()

@@ -31,7 +31,7 @@ pub fn clear(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     }
 }
 
-/// Skips alerts that another transaction has locked. Returns the keys of the skipped alerts.
+/// Returns the keys of alerts that another transaction has locked. These alerts stay open.
 pub fn clear_free(watched: &Watched, keys: &[Text], by: ScheduledBy) -> Vec<Text> {
     if keys.is_empty() {
         return Vec::new();

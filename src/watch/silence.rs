@@ -19,7 +19,6 @@ pub fn applies(job: &Job, entity_name: &Text) -> bool {
     is_row && super::is_rules(job) && Watched::find(&job.name).is_ok()
 }
 
-/// Returns the number of rows that were not silenced before.
 pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
     let Ok(watched) = Watched::find(&job.name) else { return 0 };
     if watched.rule.entity_name != *entity_name {

@@ -23,7 +23,6 @@ use std::cell::Cell;
 
 thread_local! {
     static UNTOLD: Cell<Option<Untold>> = const { Cell::new(None) };
-    /// This process's entry in shared memory, if the process is a worker.
     static ENTRY: Cell<Option<usize>> = const { Cell::new(None) };
 }
 

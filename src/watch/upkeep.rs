@@ -28,8 +28,8 @@ pub fn repair(_now: Time) {
     });
 }
 
-/// If `act` returns `None`, a role keeps rows of its rule locked. Its other rules wait for the next inspection, so
-/// that the role delays other roles only once.
+/// `act` returns `None` if a role keeps rows of its rule locked. The role's other rules then wait for the next
+/// inspection.
 pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
     let mut locked = HashSet::new();
     for (role, rule) in rules {

@@ -74,7 +74,6 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
     Ok(())
 }
 
-/// Stores the stops of rows that were inserted stopped. The rows in `known` already had a check.
 fn stop(watched: &Watched, rows: &[WatchedRow], known: &HashSet<Text>, by: ScheduledBy) {
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
     let mut clocks = Clocks::read(watched, &keys);
@@ -219,7 +218,7 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     }
     over.append(&mut met);
     cleared::clear(watched, &clear, by);
-    // If this snapshot cannot see an open alert, the code above has not updated the alert. The call is then refused.
+    // If this snapshot cannot see an open alert, the alert was not updated above. The call is then refused.
     clear.extend(keys.iter().filter(|key| !open.contains_key(*key)).cloned());
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refusal::Changed);

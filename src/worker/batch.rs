@@ -34,7 +34,7 @@ impl Worker {
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
             // Only a check that may have crashed the server needs the quarantine. A check that ended only its own
-            // process endangers no other run.
+            // process harms no other run.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));

@@ -12,14 +12,14 @@ use std::ffi::{CStr, c_int, c_void};
 
 const MARK: &CStr = c"awty function";
 
-/// A plan with the types of its parameters; `InvalidOid` ends the list. PostgreSQL reads the types each time it
-/// parses the query again.
+/// A plan and its parameters' types, up to `InvalidOid`. PostgreSQL reads the types each time it parses the query
+/// again.
 pub struct Plan {
     pub plan: pg_sys::SPIPlanPtr,
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns the SQL text for a call of the function with columns of a row. Row and columns are already quoted.
+/// Returns the SQL text of a call with columns of a row. Row and columns are already quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))

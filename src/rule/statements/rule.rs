@@ -131,8 +131,8 @@ statement! {
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
 statement! {
-    /// Requests a walk that moves pending checks, because a calendar was replaced. A walk in progress starts again at
-    /// the first row.
+    /// Requests a walk that moves pending checks to the new calendar. A walk in progress starts again at the first
+    /// row.
     pub fn walk_moved(names: &[Text]) = query,
     c"UPDATE awty.rule SET walk = CASE WHEN walk IN ('new', 'changed') THEN 'changed' ELSE 'moved' END, walked_to = NULL, walk_after = '0'
       WHERE rule = ANY ($1)"

@@ -90,8 +90,8 @@ statement! {
 }
 
 statement! {
-    /// Writes these open alerts without a change, so that [`lock_unchanged`] skips them. Returns the keys of the
-    /// alerts that no other transaction has locked.
+    /// Writes these open alerts without a change, so that [`lock_unchanged`] skips them. Returns their keys, except
+    /// for locked alerts.
     pub fn touch(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"UPDATE awty.alert AS a SET level = a.level
       WHERE a.id = ANY (ARRAY(

@@ -17,8 +17,8 @@ statement! {
 // `told_at` is NULL if a reported alert was released from a hold. It is before `raised_at` if only a reminder was
 // sent.
 statement! {
-    /// Clears the open alerts of these rows. Schedules a check for each alert that was reported at level 1 or above,
-    /// with the alert's number as its key. Returns the number of checks.
+    /// Clears the open alerts of these rows. Schedules a check for each alert that was reported at level 1 or above.
+    /// The check's key is the alert's number. Returns the number of checks.
     pub fn clear_and_schedule(rule: &Text, keys: &[Text], now: Time, entity_name: &Text, role: pg_sys::Oid) -> u64 = query,
     c"WITH cleared AS (
           UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL

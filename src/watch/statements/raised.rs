@@ -1,4 +1,4 @@
-//! SQL statements with which a run raises alerts. The lock order is that of `alert`.
+//! SQL statements with which a run raises alerts, in the lock order of `alert`.
 
 use super::alert::moment;
 use crate::pg::subtransaction::unless_duplicate;
@@ -15,7 +15,6 @@ pub struct Raised<'a> {
     pub key: &'a Text,
     pub from: u32,
     pub level: u32,
-    /// Start of the row's waiting time, or `None` if the row has a due time instead.
     pub since: Option<Time>,
     pub due_at: Time,
 }
@@ -62,8 +61,8 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
-// An alert's times show in their order whether its level was reported. `GREATEST` keeps the order even if the system
-// clock is set back.
+// The order of an alert's times shows whether its level was reported. `GREATEST` keeps this order even if the clock
+// is set back.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
