@@ -49,8 +49,8 @@ pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     if ids.is_empty() {
         return None;
     }
-    // A concurrent run that has seen such a hold marks its check as held when it commits. The next statement then
-    // finds the check.
+    // A concurrent run that has seen such a hold marks its check when it commits. The next statement then finds the
+    // check.
     hold::remove_unheld(&ids, now);
     for held in future_job::lock_held(&ids, settings::max_crashes()) {
         end_hold(&held, now);

@@ -241,7 +241,7 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     problems
 }
 
-/// Marks checks as held that a client held during a run. Such a run may not see the hold.
+/// Marks checks that a client held during a run, because the run may not see the hold.
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);
@@ -277,7 +277,7 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Vacuums a busy database every few seconds. Other maintenance is rarer, because clients may have to wait for it.
+/// A busy database is vacuumed every few seconds. Other maintenance is rarer, because clients may wait for it.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {

@@ -1,4 +1,4 @@
-//! Runs the tasks of the maintainer. A failed task is logged and shown in `awty.status`. The other tasks still run.
+//! Runs the maintainer's tasks. A failed task is logged and shown in `awty.status`. The others still run.
 
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;

@@ -39,8 +39,6 @@ pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Opt
     }
 }
 
-/// Builds a PostgreSQL array in the current memory context.
-///
 /// # Safety
 ///
 /// The values must be of the type `element`.

@@ -14,8 +14,7 @@ pub struct Column {
 impl Column {
     pub fn by_number(table: pg_sys::Oid, number: i16) -> Option<Self> {
         let (mut kind, mut modifier, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
-        // SAFETY: in a transaction. The name is copied. A missing column has no name, and a dropped column has
-        // no type.
+        // SAFETY: in a transaction. A missing column has no name, and a dropped one has no type. The name is copied.
         unsafe {
             let name = pg_sys::get_attname(table, number, true);
             if name.is_null() {

@@ -19,8 +19,7 @@ const LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
 /// Inserts rows that have a value for each column, up to the first row that needs SQL. Returns their number.
 pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &[[Option<pg_sys::Datum>; N]]) -> usize {
-    // SAFETY: the caller has locked the table, so it exists. After an ERROR, the abort closes the relations and frees
-    // the memory.
+    // SAFETY: the caller has locked the table. After an ERROR, the abort closes the relations and frees the memory.
     as_owner(|| unsafe {
         let relation = pg_sys::table_open(table, LOCK);
         let inserted = if is_plain(relation, columns) { insert_into(relation, columns, rows) } else { 0 };
@@ -37,8 +36,8 @@ unsafe fn insert_into<const N: usize>(
     columns: &[Column; N],
     rows: &[[Option<pg_sys::Datum>; N]],
 ) -> usize {
-    // SAFETY: these calls follow COPY FROM and the apply worker. Their memory belongs to `estate`, whose tables are
-    // closed before it is freed. The values have the columns' types.
+    // SAFETY: the calls are those of COPY FROM and the apply worker. Their memory belongs to `estate`, whose tables
+    // are closed before it is freed. The values have the columns' types.
     unsafe {
         let estate = pg_sys::CreateExecutorState();
         let memory = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
@@ -71,7 +70,7 @@ unsafe fn insert_into<const N: usize>(
     }
 }
 
-/// Returns the state of an INSERT into the table, which tuple routing needs.
+/// Returns the state that tuple routing needs.
 ///
 /// # Safety
 ///

@@ -2,8 +2,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Looks for numbers with many digits. A stored number of a dozen bytes may have 131,072 digits, so 1 MiB of jsonb
-/// may become 10 GB of text.
+/// A stored number of a dozen bytes may have 131,072 digits, so 1 MiB of jsonb may become 10 GB of text.
 ///
 /// # Safety
 ///

@@ -36,7 +36,7 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
             Err(cause) => unsafe { return pgrx_extern_c_guard(move || resume_unwind(cause)) },
         },
     };
-    // SAFETY: a complete copy of the ERROR. No value with a destructor is left in this frame and its callers.
+    // SAFETY: a complete copy of the ERROR. No value with a destructor is left in this frame or its callers.
     unsafe { unbound::re_throw_error(error) }
 }
 

@@ -176,11 +176,11 @@ pub unsafe fn exec_setup_partition_tuple_routing(
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecSetupPartitionTupleRouting(estate, table)) }
 }
 
-/// Returns the partition of the row, locked and with open indexes.
+/// Returns the row's partition, locked and with open indexes.
 ///
 /// # Safety
 ///
-/// `state` is the state of an INSERT into the table of `routing`. The slot has a row of this table.
+/// `state` is an INSERT into the table of `routing`. The slot has a row of this table.
 pub unsafe fn exec_find_partition(
     state: *mut pg_sys::ModifyTableState,
     routing: *mut PartitionTupleRouting,
@@ -261,13 +261,11 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     }
 }
 
-/// Tells the parser the types of the parameters.
-///
 /// # Safety
 ///
 /// `types` has `count` types, and lives until the query is parsed.
 pub unsafe fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int) {
-    // SAFETY: guaranteed by the caller. The only possible ERROR is a lack of memory. It becomes a panic.
+    // SAFETY: guaranteed by the caller. A lack of memory becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::setup_parse_fixed_parameters(state, types, count)) };
 }
 

@@ -88,8 +88,7 @@ fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
 
 fn enumerate() -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
-    // SAFETY: each zone is valid until the next call, and its name is copied. After an ERROR, PostgreSQL resets the
-    // search's memory context.
+    // SAFETY: each zone is valid until the next call, and its name is copied. An ERROR resets the memory context.
     unsafe {
         let search = pg_sys::pg_tzenumerate_start();
         loop {

@@ -94,8 +94,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// The job's first repetition. Workers may not know yet that the job has repetitions, so a due check is not left
-    /// to them.
+    /// The job's first repetition. A due check is not left to workers, because they may not know yet that the job has
+    /// repetitions.
     is_first: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Remembers the checks of the current run. If the function changes its own check, for example with
-//! `awty.schedule()`, the change is the run's answer.
+//! `awty.schedule()`, this is the run's answer.
 
 use std::cell::RefCell;
 

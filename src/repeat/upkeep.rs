@@ -1,5 +1,5 @@
-//! Computes the due times of repetitions again after a server start, because PostgreSQL may have new time zone data.
-//! Skips checks that a client has locked.
+//! Computes due times of repetitions again after a server start, because PostgreSQL may have new zone data. Skips
+//! locked checks.
 
 use super::of;
 use super::statements::{repetition, upkeep};

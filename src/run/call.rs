@@ -32,15 +32,15 @@ pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
 }
 
 fn ask_one(function: Function, argument: Option<pg_sys::Datum>, caller: Caller) -> Result<Answer, Failure> {
-    // SAFETY: the lookup has just checked the signature: a check or no argument, and a result of timestamptz or void.
+    // SAFETY: the lookup has just checked the argument (a check or none) and the result (timestamptz or void).
     let (datum, null) = unsafe { call(function.oid, argument, caller) }?;
     Ok(check_row::answer((function.answers && !null).then(|| datum.value() as i64)))
 }
 
 fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     let argument = check_row::array(rows.iter().copied(), relations::row_type());
-    // SAFETY: the lookup has just checked the signature: an array of checks, and a result of an array of timestamptz
-    // or void.
+    // SAFETY: the lookup has just checked the argument (an array of checks) and the result (an array of timestamptz,
+    // or void).
     let (datum, null) = unsafe { call(function.oid, Some(argument), caller) }?;
     if !function.answers {
         return Ok(vec![Answer::Done; rows.len()]);

@@ -1,7 +1,7 @@
 //! Claims on checks, in the workers' entries.
 //!
-//! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
-//! the entry is used again.
+//! Invariant: at most one worker has claimed a check. The entry of a worker that dies during a run keeps its claims
+//! until the entry is used again.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;

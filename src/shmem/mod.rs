@@ -44,10 +44,10 @@ pub struct SharedState {
     pub quarantined: Option<marks::EntryId>,
     /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Number of starts and ends of workers so far. A role stores it when it is served, so that the role that has
+    /// Starts and ends of workers so far. A role stores the number when it is served, so that the role that has
     /// waited longest comes first.
     pub served: u64,
-    /// Number of roles that wait for a worker. If any role waits, workers end after their batch.
+    /// Roles that wait for a worker. If there are any, workers end after their batch.
     pub waiting: u32,
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,

@@ -139,7 +139,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// A subtransaction that started inside of `undone` has a higher number, and is undone together with it.
+/// A subtransaction inside of `undone` has a higher number, and is undone together with it.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

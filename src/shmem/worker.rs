@@ -36,8 +36,8 @@ pub struct WorkerEntry {
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Checks that this worker plans to run next. The role's other workers skip them unless this worker is slow. The
-    /// list is only a hint: the first worker that claims a check runs it.
+    /// Checks that this worker plans to run next. The role's other workers skip them unless this worker is slow. Only
+    /// a claim is binding.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 

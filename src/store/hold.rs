@@ -57,8 +57,8 @@ statement! {
 
 // SKIP LOCKED skips a hold that a client is releasing. A client that finds it locked waits, and looks for it again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A run may have scheduled an
-    /// occurrence without seeing the hold or its latest change. Does not set `held` yet.
+    /// Copies holds of ended occurrences to the pending occurrences of their repetitions, because a run may have
+    /// scheduled an occurrence without seeing the latest hold. Does not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id

@@ -1,4 +1,4 @@
-//! SQL statements of inspections. Each goes from job to job by index, so its cost does not depend on the number of
+//! SQL statements of inspections. They go from job to job by index, so their cost does not depend on the number of
 //! checks.
 
 use super::typed::statement;

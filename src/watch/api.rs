@@ -320,7 +320,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // Without limits on checks and attempts, no alert misses a level because its row is checked often, or because
+        // No limits on checks and attempts. Otherwise an alert could miss a level if its row is checked often, or if
         // the rule's function keeps failing.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {

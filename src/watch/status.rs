@@ -1,4 +1,4 @@
-//! Implements the functions by which views show whether a rule works, and when an alert reaches its next level.
+//! Implements the functions of views that show whether a rule works, and when an alert reaches its next level.
 //!
 //! They write nothing, and also work on a standby and without awty in `shared_preload_libraries`.
 

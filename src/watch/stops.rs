@@ -135,7 +135,9 @@ impl Clocks {
     /// The run must have locked its checks and alerts.
     ///
     /// # Errors
-    /// Fails if a client has stored or locked one of the clocks since the run read it. The run is then rolled back.
+    ///
+    /// Fails if a client has stored or locked one of the clocks since the run read it, so that the run is rolled
+    /// back.
     pub fn store_of_run(&self, watched: &Watched, keys: &[Text]) -> Result<()> {
         if !self.overtaken(watched, keys).is_empty() {
             return Err(overtaken(watched));

@@ -1,5 +1,4 @@
-//! Handles runs whose worker process has ended. Their checks stay claimed until the run is stored as timed out or
-//! counted against the checks.
+//! Handles runs whose worker process has ended. Their checks stay claimed until then.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;

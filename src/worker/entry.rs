@@ -16,7 +16,7 @@ use std::time::Duration;
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has run a check, or found that none is due. Otherwise its role gets no new worker for a while.
+/// Whether the worker has run a check, or found none due. Otherwise its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -46,8 +46,8 @@ impl MyWorker {
             return None;
         }
         ENTRY.store(index, Ordering::Relaxed);
-        // SAFETY: the callback takes no argument. It is registered before connecting, so that it runs after the abort
-        // of the transaction. Only then may another worker claim the check.
+        // SAFETY: the callback takes no argument. It is registered before connecting, so that it runs after the
+        // transaction's abort. Only then may another worker claim the check.
         unsafe { pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
         Some(Self { index, database: assignment.database, role: assignment.role })
     }
@@ -64,8 +64,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the announced due time. The worker must call this before it reads the table of checks, because a check
-    /// that is committed later is announced again.
+    /// Takes the announced due time. The worker must call this before it reads the table of checks. A check that is
+    /// committed later is announced again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -133,8 +133,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims and the database's count of suspicions. If this count has changed, the worker's
-    /// list of suspects is outdated.
+    /// Returns the granted claims and the database's count of suspicions. If the count has changed, the worker's list
+    /// of suspects is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

@@ -33,7 +33,7 @@ impl Plan {
         let (source, types) = (text::server(sql), [types, &[pg_sys::InvalidOid]].concat());
         let argument = types.as_ptr().cast_mut().cast::<c_void>();
         let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int;
-        // SAFETY: SPI is connected by the contract of this function. A vector keeps its elements at their address.
+        // SAFETY: the caller has connected SPI. A vector keeps its elements at their address.
         let plan = unsafe { pg_sys::SPI_prepare_params(source.as_ptr(), Some(set_up), argument, options) };
         assert!(!plan.is_null(), "a statement of awty cannot be prepared");
         Self { plan, types }

@@ -1,6 +1,6 @@
 //! Executes SQL statements that name a user's table and columns. Plans are cached by text and role.
 //!
-//! Invariant: every name in the text is quoted and qualified, and the text has no values.
+//! Invariant: every name is quoted and qualified, and the text has no values.
 
 use super::by_oid::Plan;
 use crate::pg::owner::set_local;
@@ -126,8 +126,8 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     if let Some(plan) = known {
         return plan;
     }
-    // SAFETY: SPI is connected by the contract of this function. A kept plan lives until it is freed. No query uses
-    // the plans that are freed here.
+    // SAFETY: the caller has connected SPI. A kept plan lives until it is freed. No query uses the plans that are
+    // freed here.
     unsafe {
         let plan = Rc::new(Plan::new(sql, types));
         pg_sys::SPI_keepplan(plan.plan);

@@ -55,7 +55,7 @@ pub struct Rule {
     pub walk: Walk,
     pub walked_to: Option<Text>,
     /// When a calendar is replaced, two walks visit the rule's rows, because older transactions may still use the old
-    /// calendar. The second waits until all transactions below this number have ended. 0 until the first begins.
+    /// calendar. The second walk waits for all transactions below this number. 0 until the first walk begins.
     pub walk_after: Option<Text>,
 }
 
