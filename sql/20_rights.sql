@@ -1,5 +1,5 @@
 -- From PostgreSQL 16 on, a membership may lack the privilege SET. Reads the version at each call, because pg_upgrade
--- keeps the policies.
+-- keeps the policies that call this function.
 CREATE FUNCTION awty_internal.becoming() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE

@@ -186,7 +186,7 @@ BEGIN ATOMIC
     -- Does not read pg_class, because Citus hides its shards there.
     WHERE pg_table_is_visible(r.relation::oid) IS NULL
     UNION ALL
-    -- A dump without data leaves such triggers.
+    -- A dump without data leaves triggers without their rule.
     SELECT 'error', format('rule "%s" does not exist', lost.rule), format('its triggers are on table %s', lost.relation),
         'Call awty.watch() again.'
     FROM (SELECT DISTINCT t.tgrelid::regclass AS relation,

@@ -162,7 +162,7 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // ON CONFLICT would take twice as long. Usually no check is pending.
+        // Avoids ON CONFLICT, which takes twice as long, because usually no check is pending.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {

@@ -213,7 +213,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// Returns false only if the function's body uses nothing but PostgreSQL's own immutable functions.
+/// Returns `false` only for a function whose body uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL's parser has written the column.
     unsafe {

@@ -2,7 +2,8 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// A stored number of a dozen bytes may have 131,072 digits, so 1 MiB of jsonb may become 10 GB of text.
+/// Checks for numbers with more than `max` digits. A dozen bytes may hold 131,072 digits, so 1 MiB of jsonb may
+/// become 10 GB of text.
 ///
 /// # Safety
 ///

@@ -38,7 +38,8 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
 
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
-    // Read before the list of live workers. Otherwise a worker that has just written its row could seem dead.
+    // `in_flight` is read before the list of live workers. Otherwise a worker that has just written its row could
+    // seem dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
         // Entries of other databases do not count, because they may have been reused since the crash.

@@ -187,7 +187,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
         Err(mut failure) => {
             let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if timed_out && !struck {
-                // The user has cancelled the client's statement, not the run.
+                // The user has cancelled the client's statement, and not only the run.
                 error::cancelled(failure.message);
             }
             if timed_out {
