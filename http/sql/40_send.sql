@@ -89,7 +89,6 @@ BEGIN
     IF send_as.headers <> '{}' THEN
         content := content || jsonb_build_object('headers', send_as.headers);
     END IF;
-    -- JSON null is a body.
     IF send_as.body IS NOT NULL THEN
         content := content || jsonb_build_object('body', send_as.body);
     END IF;

@@ -64,7 +64,6 @@ pub fn planned_end(args: &Args, index: usize, argument: &'static str, job: &Job)
     Ok(Some(job.options.limits.width.round_up(until)))
 }
 
-/// A check that fell due while it was held is subject to the job's `on_missed`.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;

@@ -7,8 +7,7 @@ pub enum QuietError {
     EndPassed {
         argument: &'static str,
     },
-    /// A check that is held after crashes cannot get an end of its hold, because only `awty.release()` ends such a
-    /// hold.
+    /// Only `awty.release()` ends the hold of a check that is held after crashes.
     HeldAfterCrashes {
         entity: Label,
         job: String,

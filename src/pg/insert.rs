@@ -153,7 +153,7 @@ unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleT
 ///
 /// # Safety
 ///
-/// The relation is open and locked, and the current user is awty's owner.
+/// The relation is open and locked. The current user is awty's owner.
 unsafe fn is_plain(relation: pg_sys::Relation, columns: &[Column]) -> bool {
     thread_local! {
         static PLAIN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };

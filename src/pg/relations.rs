@@ -1,5 +1,5 @@
-//! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them. It does not lock the extension,
-//! because any role could block that lock with ALTER FUNCTION … DEPENDS ON EXTENSION.
+//! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them. A lock on the extension would not
+//! do, because any role can block it with ALTER FUNCTION … DEPENDS ON EXTENSION.
 //!
 //! Invariant: this module never waits for a lock while it holds another. So DROP EXTENSION cannot deadlock with it.
 
@@ -55,7 +55,7 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Each purpose takes its strongest lock at once. A transaction that first reads and then writes could deadlock with
+/// Each purpose takes its strongest lock at once. A transaction that reads and then writes could deadlock with
 /// REINDEX, which excludes writers before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {

@@ -58,7 +58,7 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// Whether the check may have a row in `awty_internal.check_stat`, even before its first run.
+    /// The check may have a row in `awty_internal.check_stat`, even before its first run.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }

@@ -62,7 +62,7 @@ pub struct Database {
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
-    /// Grows whenever a crash or an exit is counted. Workers then read the list of suspects again.
+    /// Grows with each counted crash or exit.
     pub suspected: u64,
     pub dead_rows: DeadRows,
     /// The next search for leftover rows of `awty_internal.check_stat` starts after this id.

@@ -64,7 +64,7 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// Reads the large table in pieces. New rows may arrive all the time, so the first incomplete piece is the last.
+// Reads the large table in pieces, up to the first incomplete piece, because new rows may arrive all the time.
 statement! {
     fn select_piece(after: i64, piece: i64) -> (Option<i64>, Vec<i64>) = query(read_piece),
     c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.check_id) END, pg_catalog.array_agg(p.check_id) FILTER (
@@ -86,7 +86,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// Deletes rows of ended checks. They remain if a worker with an outdated list of suspects ended the check.
+/// Deletes leftover rows: a worker with an outdated list of suspects has ended their checks.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

@@ -286,7 +286,7 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     again(id, slot, done, attempt, run_time, started_at, lateness, sqlstate, message, context, failed_at);
 }
 
-/// The caller has locked the rows. Raises an error if a user's trigger or rule keeps a row.
+/// The caller has locked the rows. Fails if a user's trigger or rule keeps a row.
 pub fn remove(ids: &[i64]) {
     if delete_all(ids) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();

@@ -88,10 +88,9 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// Skips a hold that a client is releasing. If the client rolls back, a later inspection finds the hold.
+// Skips a hold that a client is releasing. After a rollback, a later inspection finds it.
 statement! {
-    /// Returns the checks that have a hold. After a hold during its run, a check has a hold without being marked as
-    /// held.
+    /// A check that was held during its run is not marked as held.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }

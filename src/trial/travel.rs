@@ -99,7 +99,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
-    // Each search starts where the last one ended, because a search from the beginning would read dead rows.
+    // Each search starts where the last one ended, because earlier rows are dead.
     let mut from = Time::UNIX_EPOCH;
     let mut ended = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);

@@ -266,7 +266,8 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses the rule if the search in its calendar would end before a row that starts now reaches every level.
+/// Refuses the rule if its calendar is closed for too long: the search would end before a new row reaches every
+/// level.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {

@@ -33,8 +33,7 @@ impl Worker {
         let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // Only a check that may have crashed the server needs the quarantine. A check that ended only its own
-            // process harms no other run.
+            // Only a check that may have crashed the server needs the quarantine.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -122,7 +121,7 @@ impl Worker {
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
             return RunResult::Stale;
         }
-        // A claim is refused if another worker runs the check. `granted` and the checks of a task are sorted by id.
+        // `granted` and the checks of a task are sorted by id.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {

@@ -133,8 +133,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims and the database's count of suspicions. If the count has changed, the worker's list
-    /// of suspects is outdated.
+    /// Returns the granted claims and the database's count of suspicions. If the count has changed, the list of
+    /// suspects is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

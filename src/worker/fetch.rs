@@ -157,7 +157,7 @@ impl Fetcher {
         Some(tasks)
     }
 
-    /// Returns how many due checks the search has passed, including those that will not run now.
+    /// Returns the number of due checks, including those that will not run now.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,

@@ -17,7 +17,7 @@ pub struct StoredFunction {
 }
 
 statement! {
-    /// Uses the latest snapshot, so that a transaction with an older snapshot also watches the rows that it writes.
+    /// Uses the latest snapshot, as [`super::rule::find`] does.
     pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
       WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"
