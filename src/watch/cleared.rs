@@ -31,7 +31,7 @@ pub fn clear(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     }
 }
 
-/// Returns the keys of alerts that another transaction has locked. These alerts stay open.
+/// Skips alerts that another transaction has locked, and returns their keys.
 pub fn clear_free(watched: &Watched, keys: &[Text], by: ScheduledBy) -> Vec<Text> {
     if keys.is_empty() {
         return Vec::new();

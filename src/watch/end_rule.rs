@@ -1,4 +1,4 @@
-//! Ends a rule and all checks of its job, but keeps the cleared alerts and the history.
+//! Ends a rule, or all checks of a job. The cleared alerts and the history stay.
 
 use super::statements::{alert, cleared_alert, stop};
 use crate::pg::subtransaction::has_one_snapshot;

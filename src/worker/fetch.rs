@@ -157,7 +157,7 @@ impl Fetcher {
         Some(tasks)
     }
 
-    /// Returns the number of due checks, including those that will not run now.
+    /// Returns the number of due checks found, including those that will not run now.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,

@@ -247,7 +247,7 @@ pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> V
     if named.len() == events.len() { named } else { triggers(rule, table) }
 }
 
-/// The caller deletes the rule's row first, because `awty_internal.refuse_drop()` protects the objects of a rule.
+/// Deletes the rule's row first, because `awty_internal.refuse_drop()` prevents drops of a rule's objects.
 pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
