@@ -32,7 +32,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Only warns without the preloaded library, because an application's writes must not fail.
+/// Accepts the call without the preloaded library, because an application's writes must not fail.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }

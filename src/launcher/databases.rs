@@ -1,4 +1,4 @@
-//! Lists the databases. `awty_core::inspections` decides their order of inspection.
+//! Sends maintainers to databases, in the order that `awty_core::inspections` decides.
 
 use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;

@@ -196,6 +196,7 @@ fn watch(mono: Mono) -> Duration {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
+                // No run is in progress, so the worker may be terminated even while it waits for a standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };

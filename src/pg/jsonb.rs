@@ -2,8 +2,8 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Checks for numbers with more than `max` digits. A dozen bytes may hold 131,072 digits, so 1 MiB of jsonb may
-/// become 10 GB of text.
+/// Checks whether the numbers together have more than `max` digits. A dozen bytes may hold 131,072 digits, so 1 MiB
+/// of jsonb may become 10 GB of text.
 ///
 /// # Safety
 ///

@@ -34,8 +34,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory. By default, it returns 128 kB or more to the kernel at once, and the next
-/// statement requests it again. Freeing one larger piece raises this threshold.
+/// Makes the C library keep freed memory. By default, it returns memory to the kernel as soon as 128 kB are free, and
+/// the next statement requests it again. Freeing one larger piece raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }

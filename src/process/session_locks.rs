@@ -1,4 +1,4 @@
-//! Keeps a worker's locks on awty's tables between quick runs, because taking them takes longer.
+//! Keeps a worker's locks on awty's tables between quick runs, because taking the locks takes longer than many runs.
 //!
 //! Invariant: a lock is kept for at most [`HOLD`], and never while the worker sleeps.
 

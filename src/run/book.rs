@@ -44,7 +44,7 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // The end of a check without a repetition depends on nothing that needs the lock first.
+        // The end of a check without a repetition depends on nothing that a lock protects.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)
