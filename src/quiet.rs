@@ -17,7 +17,8 @@ use chrono::TimeDelta;
 use pgrx::pg_sys;
 
 const PIECE: i64 = 1000;
-const LOCKED: TimeDelta = TimeDelta::seconds(2);
+/// An end that failed, or whose row was locked, is tried again after this time.
+pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 pub type Place = (Time, i64);
 pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
@@ -36,8 +37,9 @@ pub fn announce(now: Time) {
 }
 
 pub fn end_pauses(role: pg_sys::Oid, now: Time) {
-    for (role, is_external) in job::resume_passed(now, role) {
-        wakeup::at_commit((!is_external).then_some(role), clock::to_timestamp(now));
+    for (role, first) in job::resume_passed(now, role) {
+        // Checks became due in the pause, so a worker must search from the first one.
+        first.into_iter().for_each(|first| wakeup::at_commit(Some(role), clock::to_timestamp(first)));
     }
 }
 

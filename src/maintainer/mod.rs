@@ -183,7 +183,7 @@ fn log_change(before: Option<Database>, found: State) {
 }
 
 fn end_passed(database: pg_sys::Oid) {
-    task(database, |now| quiet::end_pauses(quiet::ALL, now));
+    let mut is_done = task(database, |now| quiet::end_pauses(quiet::ALL, now)).is_some();
     let mut after = Some(quiet::START);
     while let Some(place) = after {
         let piece = |now| {
@@ -193,7 +193,12 @@ fn end_passed(database: pg_sys::Oid) {
             }
             next
         };
-        after = task(database, piece).flatten();
+        let next = task(database, piece);
+        is_done &= next.is_some();
+        after = next.flatten();
+    }
+    if !is_done {
+        shmem::inspect_by(database, clock::to_timestamp(clock::now() + quiet::LOCKED));
     }
 }
 

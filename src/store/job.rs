@@ -131,12 +131,15 @@ statement! {
 }
 
 statement! {
-    pub fn resume_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, bool)> = query,
+    /// Returns the role and the first pending check of each job that has its own worker.
+    pub fn resume_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, Option<Time>)> = query,
     c"UPDATE awty.job SET paused = false, resumed_at = paused_until, paused_at = NULL, paused_by = NULL, paused_note = NULL, paused_until = NULL
       WHERE job = ANY (ARRAY(
           SELECT j.job FROM awty.job AS j
           WHERE j.paused_until IS NOT NULL AND j.paused_until <= $1 AND ($2 IS NULL OR j.role::pg_catalog.oid = $2) FOR UPDATE SKIP LOCKED))
-      RETURNING role::pg_catalog.oid, function_name IS NULL"
+      RETURNING role::pg_catalog.oid, CASE WHEN function_name IS NOT NULL THEN (
+          SELECT f.next_check_at FROM awty.future_job AS f
+          WHERE f.job = job.job AND NOT f.held ORDER BY f.next_check_at LIMIT 1) END"
 }
 
 statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE job = $1 AND NOT repeats");

@@ -1,8 +1,18 @@
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
+use std::time::Duration;
 
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
+
+/// The last inspection has just ended, and the next audit is a minute after it.
+#[track_caller]
+fn await_before_audit(shop: &Shop, wanted: &str) {
+    shop.cluster.await_that(wanted, Duration::from_secs(30), || match shop.cluster.value::<bool>("postgres", wanted) {
+        true => Ok(()),
+        false => Err("not yet".into()),
+    });
+}
 
 #[test]
 fn a_check_is_heard_of_at_its_commit() {
@@ -66,4 +76,46 @@ fn what_is_left_of_checks_that_are_gone_is_removed() {
                       FROM awty_internal.check_stat";
     shop.await_true("only what belongs to the pending check", of_pending);
     assert_eq!(shop.cluster.psql("postgres", "SELECT runs FROM awty_internal.check_stat").trim(), "1");
+}
+
+/// An administrator's triggers make both tasks fail that end pauses and holds.
+#[test]
+fn ends_that_have_failed_are_tried_again_before_the_next_audit() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "note", "after => '1 h'");
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE TABLE public.broken AS SELECT true",
+            "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 IF EXISTS (SELECT FROM public.broken) THEN RAISE 'no end'; END IF; RETURN coalesce(NEW, OLD); END $$",
+            "CREATE TRIGGER refuse BEFORE DELETE ON awty_internal.hold FOR EACH ROW EXECUTE FUNCTION public.refuse()",
+            "CREATE TRIGGER refuse BEFORE UPDATE ON awty.job FOR EACH ROW WHEN (OLD.paused) EXECUTE FUNCTION public.refuse()",
+        ],
+    );
+    shop.run(
+        "SELECT awty.hold('orders', '1', 'note', held_until => now() + interval '1 s');
+         SELECT awty.pause('note', paused_until => now() + interval '1 s')",
+    );
+    shop.await_true("the failed end", "SELECT last_error LIKE 'looking after this database failed%' FROM awty.status");
+    shop.cluster.execute("postgres", &["TRUNCATE public.broken"]);
+    await_before_audit(
+        &shop,
+        "SELECT NOT EXISTS (SELECT FROM awty_internal.hold) AND NOT EXISTS (SELECT FROM awty.job WHERE paused)",
+    );
+}
+
+#[test]
+fn checks_that_became_due_in_a_pause_run_before_the_next_audit() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.job("also", NOTE, "");
+    shop.run("SELECT awty.pause('note', paused_until => now() + interval '4 s')");
+    shop.schedule("1", "note", "after => '1 s'");
+    // The role's worker runs this check, and finds nothing else to do.
+    shop.schedule("2", "also", "after => '2 s'");
+    shop.end_of("2");
+    shop.await_true("the end of the pause", "SELECT NOT EXISTS (SELECT FROM awty.job WHERE paused)");
+    await_before_audit(&shop, "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
 }

@@ -19,9 +19,10 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
                 let row = client.query_one("SELECT clock_timestamp()", &[]).map_err(explain)?;
                 since = Some(row.get(0));
             }
-            // If the clock was set back, leases expire much later, and their checks need not be done.
+            // If the clock was set back, leases and pauses end much later, and their checks need not be done.
             let sql = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f WHERE NOT held AND next_check_at <= $1
-                           AND NOT EXISTS (SELECT FROM awty_internal.lease AS l WHERE l.id = f.id AND l.expires_at > $1 + interval '30 s')";
+                           AND NOT EXISTS (SELECT FROM awty_internal.lease AS l WHERE l.id = f.id AND l.expires_at > $1 + interval '30 s')
+                           AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = f.job AND j.paused_until > $1 + interval '30 s')";
             let row = client.query_one(sql, &[&since]).map_err(explain)?;
             match row.get(0) {
                 0_i64 => Ok(()),
