@@ -27,6 +27,7 @@ CREATE TABLE awty.rule (
     walked_to       text COLLATE "C",
     walk_after      xid8,
     swept_at        timestamptz,
+    swept_to        text COLLATE "C",
     CONSTRAINT rule_pkey PRIMARY KEY (rule),
     CONSTRAINT rule_name_is_1_to_63_bytes CHECK (octet_length(rule) BETWEEN 1 AND 63),
     CONSTRAINT rule_existing_is_known CHECK (existing IN ('upcoming', 'all', 'none')),
@@ -58,7 +59,8 @@ COMMENT ON COLUMN awty.rule.watched_at IS 'Time of that call';
 COMMENT ON COLUMN awty.rule.walk IS 'State of the walk through the rows that existed at awty.watch(): new, changed (the rule has replaced another one), moved (the calendar was replaced, so that the walk goes through pending checks), again (the same, after the transactions that were open then) or done';
 COMMENT ON COLUMN awty.rule.walked_to IS 'Last key that the walk has reached; NULL: the walk has not begun';
 COMMENT ON COLUMN awty.rule.walk_after IS 'After a replaced calendar, the walk goes again when all transactions before this one have ended; 0: the first walk has not begun; NULL: no such walk is needed';
-COMMENT ON COLUMN awty.rule.swept_at IS 'Time at which the open alerts were last compared with their rows; NULL: not yet';
+COMMENT ON COLUMN awty.rule.swept_at IS 'Time at which the last sweep began, which compares open alerts with their rows; NULL: none has begun, or another must follow because an alert was locked';
+COMMENT ON COLUMN awty.rule.swept_to IS 'Last key that the sweep has reached; NULL: no sweep is under way';
 
 CREATE TABLE awty_internal.rule_function (
     rule            text COLLATE "C" NOT NULL,

@@ -110,6 +110,8 @@ fn watch_table(args: &Args) -> Result<Text> {
         walk,
         walked_to: None,
         walk_after: (walk == Walk::Changed).then(|| Text::from("0")),
+        swept_at: None,
+        swept_to: None,
     };
     rule::put(&rule);
     let create = |argument, expression| rule_objects::create_function(&name, &table, argument, expression);

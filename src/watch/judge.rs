@@ -28,7 +28,7 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     for (place, check) in given.iter().enumerate() {
         match check.entity_name.as_bytes() {
             name if name == BACKFILL.as_bytes() => special.push((place, walk::piece as fn(&Watched, Time) -> _)),
-            name if name == SWEEP.as_bytes() => special.push((place, sweep::all)),
+            name if name == SWEEP.as_bytes() => special.push((place, sweep::piece)),
             name if name == CLEARED.as_bytes() => cleared.extend(check.key.to_string().parse::<i64>()),
             _ => rows.push(place),
         }

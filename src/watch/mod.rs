@@ -1,13 +1,16 @@
 //! A rule watches a table. Each row that does not meet the rule's condition yet has a check. Each late row has an
 //! alert.
 //!
-//! - [`api`]: `awty.watch()` and `awty.unwatch()`. [`triggers`]: trigger functions and the job function.
-//! - [`written`]: handles written rows. [`judge`]: handles due rows. [`untold`]: raises alerts of failed runs.
-//! - [`call`]: calls a rule's functions. [`cleared`]: clears alerts.
-//! - [`walk`]: adds the rows that existed before the rule. [`sweep`]: compares open alerts with their rows.
-//! - [`silence`]: silences rows. [`stops`]: stores when the clocks of rows were stopped.
-//! - [`condition`]: validates expressions. [`functions`]: finds their functions. [`fault`]: names missing parts.
-//! - [`upkeep`]: maintains rules. [`end_rule`]: ends a rule.
+//! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
+//! - [`written`] handles written rows, for triggers.
+//! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
+//! - [`call`] calls the functions of a rule; [`cleared`] clears alerts.
+//! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows. Both go in
+//!   [`pieces`].
+//! - [`silence`] silences rows; [`stops`] has the stopped clocks of rows.
+//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
+//!   parts.
+//! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
 //!
 //! Invariant: a row's check is locked before the row is read. A session that moves or ends a check also locks the
 //! check. So a run that read the row earlier is rolled back.
@@ -18,6 +21,7 @@ mod cleared;
 pub mod end_rule;
 pub mod hold;
 mod judge;
+mod pieces;
 pub mod silence;
 pub mod statements;
 mod status;

@@ -1,10 +1,11 @@
-//! Compares a rule's open alerts with their rows. The comparison is needed because writes can bypass the triggers.
+//! Compares a rule's open alerts with their rows, in pieces, in key order. The comparison is needed because writes can
+//! bypass the triggers.
 
 use super::statements::alert::{self, Found, Start};
 use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::Clocks;
 use super::written::note;
-use super::{SWEEP, cleared, upkeep};
+use super::{SWEEP, cleared, pieces, upkeep};
 use crate::pg::clock;
 use crate::pg::subtransaction::unless_locked;
 use crate::pg::text::Text;
@@ -19,7 +20,6 @@ use pgrx::pg_sys;
 use std::collections::HashMap;
 
 const EVERY: TimeDelta = TimeDelta::days(1);
-const ALERTS: i64 = 5_000;
 
 pub fn schedule_due(now: Time) {
     let Some(then) = now.checked_sub_signed(EVERY) else { return };
@@ -31,54 +31,57 @@ pub fn schedule_due(now: Time) {
     });
 }
 
-/// Compares the open alerts with their rows. An alert that another session locks or writes meanwhile may stay open. In
-/// that case, the function returns the time at which to compare again.
-pub fn all(watched: &Watched, now: Time) -> Option<Time> {
-    let name = &watched.rule.name;
-    let mut is_over = true;
-    let mut after = Text::from("");
-    loop {
-        let open = alert::open_after(name, &after, ALERTS);
-        let Some(last) = open.last() else { break };
-        after = last.key.clone();
+/// Compares one piece of the open alerts with their rows. An alert that another session locks or writes meanwhile may
+/// stay open. In that case, another sweep follows. Returns when to continue, or `None` if the sweep is over.
+pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
+    let rule = &watched.rule;
+    let mut swept_at = if rule.swept_to.is_none() { Some(now) } else { rule.swept_at };
+    let reached = pieces::piece(watched, true, rule.swept_to.as_ref(), |after, limit| {
+        let after = after.cloned().unwrap_or_else(|| Text::from(""));
+        let open = alert::open_after(&rule.name, &after, limit);
         let keys: Vec<Text> = open.iter().map(|alert| alert.key.clone()).collect();
-        let clocks = Clocks::read(watched, &keys);
-        let seen = watched.source.by_keys(&keys);
-        let rows: HashMap<usize, _> = seen.into_iter().collect();
-        let (mut settled, mut ahead, mut stays) = (Vec::new(), Vec::new(), Vec::new());
-        for (place, Found { key, level, since, version }) in open.into_iter().enumerate() {
-            let found = rows
-                .get(&place)
-                .map_or(RowState::Gone, |row| row.state.found(since.unwrap_or(Time::MIN_UTC), clocks.stops(&key)));
-            let alert = Alert { level: level.unsigned_abs(), ..Alert::NONE };
-            match judge(found, alert, &watched.levels, &watched.job.options.limits, now) {
-                Verdict::Settled => settled.push((key, version)),
-                Verdict::Ahead(slot) if level > 0 => {
-                    settled.push((key.clone(), version));
-                    ahead.push((key, slot, since.filter(|_| watched.rule.terms.start().is_none()).unwrap_or(now)));
-                }
-                _ => {
-                    if let RowState::Waiting { start, stops, .. } = found {
-                        let (since, due_at) = (watched.since(start), watched.due_at(start, stops));
-                        stays.push(Start { key, version, since, due_at });
-                    }
+        if !compare(watched, open, &keys, now) {
+            swept_at = None;
+        }
+        keys
+    });
+    rule::set_swept(&rule.name, swept_at, reached.as_ref());
+    (reached.is_some() || swept_at.is_none()).then_some(now)
+}
+
+/// Returns `false` if an alert stays open because another session has locked or written it.
+fn compare(watched: &Watched, open: Vec<Found>, keys: &[Text], now: Time) -> bool {
+    let name = &watched.rule.name;
+    let clocks = Clocks::read(watched, keys);
+    let rows: HashMap<usize, _> = watched.source.by_keys(keys).into_iter().collect();
+    let (mut settled, mut ahead, mut stays) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, Found { key, level, since, version }) in open.into_iter().enumerate() {
+        let found = rows
+            .get(&place)
+            .map_or(RowState::Gone, |row| row.state.found(since.unwrap_or(Time::MIN_UTC), clocks.stops(&key)));
+        let alert = Alert { level: level.unsigned_abs(), ..Alert::NONE };
+        match judge(found, alert, &watched.levels, &watched.job.options.limits, now) {
+            Verdict::Settled => settled.push((key, version)),
+            Verdict::Ahead(slot) if level > 0 => {
+                settled.push((key.clone(), version));
+                ahead.push((key, slot, since.filter(|_| watched.rule.terms.start().is_none()).unwrap_or(now)));
+            }
+            _ => {
+                if let RowState::Waiting { start, stops, .. } = found {
+                    let (since, due_at) = (watched.since(start), watched.due_at(start, stops));
+                    stays.push(Start { key, version, since, due_at });
                 }
             }
         }
-        let by = ScheduledBy { role: watched.job.role, at: now };
-        let (keys, versions): (Vec<Text>, Vec<Text>) = settled.into_iter().unzip();
-        // A client that has changed a row since it was read has also written the row's alert.
-        let free = alert::lock_unchanged(name, &keys, &versions);
-        is_over &= free.len() == keys.len();
-        cleared::clear(watched, &free, by);
-        alert::set_starts(name, &stays);
-        keep(watched, ahead, by.role);
     }
-    if !is_over {
-        return Some(now);
-    }
-    rule::set_swept(name, now);
-    None
+    let by = ScheduledBy { role: watched.job.role, at: now };
+    let (keys, versions): (Vec<Text>, Vec<Text>) = settled.into_iter().unzip();
+    // A client that has changed a row since it was read has also written the row's alert.
+    let free = alert::lock_unchanged(name, &keys, &versions);
+    cleared::clear(watched, &free, by);
+    alert::set_starts(name, &stays);
+    keep(watched, ahead, by.role);
+    free.len() == keys.len()
 }
 
 fn keep(watched: &Watched, rows: Vec<(Text, Time, Time)>, role: pg_sys::Oid) {

@@ -4,10 +4,10 @@
 //! Invariant: the transaction of each piece also stores the key of the last row that the walk visited. If a row changes
 //! during the walk, the trigger of the table updates the row's check, and a run of the check reads the row again.
 
-use super::SWEEP;
 use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};
 use super::stops::{Clocks, Seeing};
+use super::{SWEEP, pieces};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
@@ -18,17 +18,10 @@ use awty_core::watch::{self, Alert, RowState, Stops};
 use awty_core::{Time, later};
 use chrono::TimeDelta;
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
 
-const ROWS: i64 = 5_000;
 const POLL: TimeDelta = TimeDelta::seconds(5);
-/// A walk that locks checks commits after this time, because clients that change the rows wait for it.
-const LOCKED: Duration = Duration::from_millis(500);
-/// Number of rows in the first piece. It is small, because `until` may be slow. Pieces grow as long as they are quick.
-const FIRST_ROWS: i64 = 100;
 
-/// Visits rows for at most half of the job's timeout, and not longer than [`LOCKED`] if it locks checks. Returns when to
-/// continue, or `None` if all rows were visited.
+/// Visits one piece of the rows. Returns when to continue, or `None` if all rows were visited.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let adds_rows = rule.walk.adds_rows();
@@ -41,36 +34,23 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
         _ if rule.walk_after.as_ref().is_some_and(|after| after.as_bytes() == b"0") => rule::note_open(&rule.name),
         _ => {}
     }
-    let began = clock::mono();
-    let half = watched.job.options.limits.timeout.to_std().unwrap_or_default() / 2;
-    let most = if rule.walk == Walk::New { half } else { half.min(LOCKED) };
-    let mut after = watched.rule.walked_to.clone();
-    let mut limit = FIRST_ROWS;
-    loop {
-        let read = clock::mono();
-        let (keys, rows) = if adds_rows {
-            let rows = watched.source.after(after.as_ref(), limit);
+    let locks = rule.walk != Walk::New || watched.source.stopped.is_some();
+    let reached = pieces::piece(watched, locks, rule.walked_to.as_ref(), |after, limit| {
+        let (keys, rows): (Vec<Text>, _) = if adds_rows {
+            let rows = watched.source.after(after, limit);
             (rows.iter().map(|row| row.key.clone()).collect(), rows)
         } else {
-            let from = after.clone().unwrap_or_else(|| Text::from(""));
-            (rule_check::keys_after(&rule.name, &rule.entity_name, &from, limit), Vec::new())
+            let after = after.cloned().unwrap_or_else(|| Text::from(""));
+            (rule_check::keys_after(&rule.name, &rule.entity_name, &after, limit), Vec::new())
         };
-        let is_last = keys.len() < usize::try_from(limit).unwrap_or(usize::MAX);
-        after = keys.last().cloned().or(after);
         take(watched, &keys, rows, now);
-        if is_last {
-            return end(watched, now);
-        }
-        if clock::mono().since(began) >= most {
-            rule::set_walked(&watched.rule.name, watched.rule.walk, after.as_ref());
-            return Some(now);
-        }
-        limit = match clock::mono().since(read) {
-            time if time < most / 8 => (limit * 2).min(ROWS),
-            time if time > most / 4 => (limit / 2).max(1),
-            _ => limit,
-        };
+        keys
+    });
+    if reached.is_none() {
+        return end(watched, now);
     }
+    rule::set_walked(&rule.name, rule.walk, reached.as_ref());
+    Some(now)
 }
 
 /// After a calendar was replaced, schedules a sweep, which compares open alerts with their rows. After the first of two
@@ -81,6 +61,7 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
     if comes_again || rule.walk == Walk::Again {
         // If a sweep is running, it may have used the old calendar, so it is started again.
         rule_check::restart_special(&rule.name, SWEEP, now, watched.job.role);
+        rule::sweep_anew(&rule.name);
         wakeup::at_commit(watched.job.runner(), clock::to_timestamp(now));
     }
     rule::set_walked(&rule.name, if comes_again { Walk::Again } else { Walk::Done }, None);

@@ -57,6 +57,8 @@ pub struct Rule {
     /// When a calendar is replaced, two walks visit the rule's rows, because older transactions may still use the old
     /// calendar. The second walk waits for all transactions below this number. 0 until the first walk begins.
     pub walk_after: Option<Text>,
+    pub swept_at: Option<Time>,
+    pub swept_to: Option<Text>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,7 +102,7 @@ statement!(
     c"SELECT r.rule, r.relation::pg_catalog.oid, r.entity_name, r.since, r.until, r.within, r.escalate, r.call_schema, r.call_name,
              r.notify, r.existing, r.role::pg_catalog.oid, r.watched_by::pg_catalog.oid, r.watched_at, r.walk, r.walked_to, r.due, r.calendar,
              r.remind, r.every, r.cleared_schema, r.cleared_name, r.stopped,
-             r.walk_after::pg_catalog.text
+             r.walk_after::pg_catalog.text, r.swept_at, r.swept_to
       FROM awty.rule AS r WHERE r.rule = $1"
 );
 
@@ -118,7 +120,7 @@ statement!(
           within = excluded.within, escalate = excluded.escalate, call_schema = excluded.call_schema, call_name = excluded.call_name,
           notify = excluded.notify, existing = excluded.existing, role = excluded.role, watched_by = excluded.watched_by,
           watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL,
-          walk_after = excluded.walk_after, swept_at = NULL, due = excluded.due,
+          walk_after = excluded.walk_after, swept_at = NULL, swept_to = NULL, due = excluded.due,
           calendar = excluded.calendar, remind = excluded.remind, every = excluded.every, cleared_schema = excluded.cleared_schema,
           cleared_name = excluded.cleared_name, stopped = excluded.stopped"
 );
@@ -127,6 +129,12 @@ statement! {
     pub fn remove(name: &Text) = query,
     c"DELETE FROM awty.rule WHERE rule = $1"
 }
+
+statement!(
+    update_sweep,
+    [TEXTOID, TIMESTAMPTZOID, TEXTOID],
+    c"UPDATE awty.rule SET swept_at = $2, swept_to = $3 WHERE rule = $1"
+);
 
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
@@ -170,13 +178,14 @@ statement! {
 }
 
 statement! {
-    pub fn set_swept(name: &Text, now: Time) = query,
-    c"UPDATE awty.rule SET swept_at = $2 WHERE rule = $1"
+    /// The next sweep begins with the first key.
+    pub fn sweep_anew(name: &Text) = query,
+    c"UPDATE awty.rule SET swept_at = NULL, swept_to = NULL WHERE rule = $1"
 }
 
 statement! {
     pub fn sweep_all() = query,
-    c"UPDATE awty.rule SET swept_at = NULL WHERE swept_at IS NOT NULL"
+    c"UPDATE awty.rule SET swept_at = NULL, swept_to = NULL WHERE swept_at IS NOT NULL"
 }
 
 statement! {
@@ -257,6 +266,8 @@ fn read(rows: &Rows) -> Option<Rule> {
             .unwrap_or(Walk::Done),
         walked_to: rows.first(16),
         walk_after: rows.first(24),
+        swept_at: rows.first::<TimestampWithTimeZone>(25).map(from_timestamptz),
+        swept_to: rows.first(26),
     })
 }
 
@@ -304,4 +315,8 @@ pub fn put(rule: &Rule) {
 pub fn set_walked(name: &Text, walk: Walk, to: Option<&Text>) {
     let args = [Some(name.datum()), Some(Text::from(walk.word()).datum()), to.map(Text::datum)];
     update_walk().execute(&args);
+}
+
+pub fn set_swept(name: &Text, at: Option<Time>, to: Option<&Text>) {
+    update_sweep().execute(&[Some(name.datum()), at.and_then(time), to.map(Text::datum)]);
 }

@@ -80,8 +80,75 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// Clients change rows after a sweep has read them, and before it clears their alerts. A row's check may also end
-/// meanwhile.
+/// The sweep takes longer than the timeout of its job, so it needs several transactions. It also continues after an
+/// alert that another session has locked, and comes back for this alert.
+#[test]
+fn a_sweep_over_slow_rows_comes_to_its_end() {
+    const ROWS: i64 = 1000;
+    let shop = watched("");
+    let there = |how: &str| {
+        format!(
+            "CREATE OR REPLACE FUNCTION shop.there(status text) RETURNS boolean STABLE LANGUAGE plpgsql AS $$ BEGIN {how} RETURN status <> 'UNSHIPPED'; END $$"
+        )
+    };
+    shop.run(&there(""));
+    shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => 'shop.there(status)', within => '3 hours', replace => true),
+        awty.alter('orders', timeout => '2 s', retry_after => '1 s')");
+    await_walked(&shop);
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, {ROWS}) AS n"));
+    let open = "SELECT count(*) FROM awty.alert WHERE cleared_at IS NULL";
+    shop.await_true("the alerts", &format!("SELECT ({open}) = {ROWS}"));
+    shop.run(&there("PERFORM pg_sleep(0.003);"));
+    let mut other = shop.cluster.superuser("postgres");
+    other.batch_execute("BEGIN; SELECT FROM awty.alert WHERE entity_key = '1' FOR UPDATE").unwrap();
+    shop.cluster.execute(
+        "postgres",
+        &["SET session_replication_role = replica; DELETE FROM shop.orders WHERE id = 2; UPDATE shop.orders SET status = 'SHIPPED';
+            UPDATE awty.rule SET swept_at = NULL"],
+    );
+    shop.job("wake", awty_testkit::fixture::NOTE, "");
+    let left = |wanted: i64| {
+        shop.cluster.await_that("the sweep", 4 * awty_testkit::PATIENCE, || {
+            match shop.cluster.value::<i64>("postgres", open) {
+                left if left == wanted => Ok(()),
+                left => Err(left.to_string()),
+            }
+        });
+    };
+    left(1);
+    other.batch_execute("ROLLBACK").unwrap();
+    left(0);
+    await_walked(&shop);
+    let over = "SELECT swept_at IS NOT NULL AND swept_to IS NULL FROM awty.rule";
+    assert!(shop.cluster.value::<bool>("postgres", over));
+}
+
+/// A sweep may be under way when a rule or its calendar changes. Another sweep then begins with the first alert.
+#[test]
+fn a_change_begins_the_sweep_anew() {
+    let shop = watched("");
+    shop.run("SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC')");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}), (2, {LATE})"));
+    await_state(&shop, "late 1:1 2:1; pending -");
+    let change = |change: &str| {
+        shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_to = '1'"]);
+        shop.run(change);
+        await_walked(&shop);
+    };
+    let watch = "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, calendar => 'always', replace => true, within => ";
+    change(&format!("{watch}'5 hours')"));
+    assert_eq!(state(&shop), "late -; pending 1 2");
+    change(&format!("{watch}'3 hours')"));
+    await_state(&shop, "late 1:1 2:1; pending -");
+    let yesterday = "(SELECT string_agg(to_char(awty.now() - n * interval '1 day', 'YYYY-MM-DD'), ',') FROM generate_series(0, 1) AS n)";
+    change(&format!(
+        "SELECT awty.create_calendar('always', '{{mon-sun 00:00-24:00}}', 'UTC', ('{{' || {yesterday} || '}}')::date[], replace => true)"
+    ));
+    assert_eq!(state(&shop), "late -; pending 1 2");
+}
+
+/// Clients change rows after a sweep has read them, and before the sweep clears their alerts. A row may also get a check
+/// that ends meanwhile, because the row's alert is still open.
 #[test]
 fn a_sweep_leaves_an_alert_whose_row_has_changed_meanwhile() {
     let shop = watched("");

@@ -1,0 +1,47 @@
+//! Visits many keys of a rule in pieces. Each piece is a transaction of its own, which stores the last key that it has
+//! visited, so that the next piece continues after this key.
+
+use crate::pg::clock;
+use crate::pg::text::Text;
+use crate::rule::Watched;
+use std::time::Duration;
+
+/// A piece that locks checks or alerts commits after this time, because clients that change the rows wait for it.
+const LOCKED: Duration = Duration::from_millis(500);
+const KEYS: i64 = 5_000;
+/// Number of keys that a piece reads first. It is small, because `until` may be slow. The number doubles as long as the
+/// visits are quick.
+const FIRST_KEYS: i64 = 100;
+
+/// Calls `visit` with a key and a limit. The function visits up to this number of keys after the key, in order, and
+/// returns them. Returns the last key of the piece, or `None` if all keys were visited.
+///
+/// A piece takes at most half of the job's timeout, and at most [`LOCKED`] if it locks rows.
+pub fn piece(
+    watched: &Watched,
+    locks: bool,
+    from: Option<&Text>,
+    mut visit: impl FnMut(Option<&Text>, i64) -> Vec<Text>,
+) -> Option<Text> {
+    let began = clock::mono();
+    let half = watched.job.options.limits.timeout.to_std().unwrap_or_default() / 2;
+    let most = if locks { half.min(LOCKED) } else { half };
+    let mut after = from.cloned();
+    let mut limit = FIRST_KEYS;
+    loop {
+        let read = clock::mono();
+        let keys = visit(after.as_ref(), limit);
+        if keys.len() < usize::try_from(limit).unwrap_or(usize::MAX) {
+            return None;
+        }
+        after = keys.into_iter().last();
+        if clock::mono().since(began) >= most {
+            return after;
+        }
+        limit = match clock::mono().since(read) {
+            time if time < most / 8 => (limit * 2).min(KEYS),
+            time if time > most / 4 => (limit / 2).max(1),
+            _ => limit,
+        };
+    }
+}
