@@ -45,6 +45,9 @@ pub enum Seeing {
     Renamed,
     /// The row was already watched. A stop of the row begins or ends at this time.
     Known(Time),
+    /// The row existed before its rule, and the walk has not visited it yet. It counts as inserted, and an UPDATE has
+    /// stopped it or continued its clock at this time.
+    Unvisited(Time),
 }
 
 impl Clocks {
@@ -84,7 +87,7 @@ impl Clocks {
         let stored = known.and_then(|known| known.clock.as_ref());
         let usable = stored.filter(|_| seeing != Seeing::Renamed);
         let now = match seeing {
-            Seeing::Known(at) => at,
+            Seeing::Known(at) | Seeing::Unvisited(at) => at,
             Seeing::Inserted | Seeing::Renamed => transaction_start(),
         };
         let (clock, there_at) = match row.map(|row| (row.state, row.is_stopped)) {
@@ -102,13 +105,22 @@ impl Clocks {
                     State::Waiting(start) => (start, Some(start)),
                     _ => (appeared, Some(appeared)),
                 };
-                let at = match (seeing, state) {
-                    (Seeing::Inserted | Seeing::Renamed, State::Waiting(_)) => since.unwrap_or(now),
+                let inserted_at = match state {
+                    State::Waiting(_) => since.unwrap_or(now),
                     _ => now,
                 };
                 let raised_at = known.and_then(|known| known.raised_at);
                 let earliest = since.into_iter().chain(raised_at).max().unwrap_or(Time::MIN_UTC);
-                (Some(Clock::seen(usable, Seen { start, is_stopped, at, earliest })), None)
+                let seen = |clock: Option<&Clock>, is_stopped, at| {
+                    Clock::seen(clock, Seen { start, is_stopped, at, earliest })
+                };
+                let clock = match seeing {
+                    Seeing::Inserted | Seeing::Renamed => seen(usable, is_stopped, inserted_at),
+                    // The UPDATE has continued the clock, so the row was stopped before.
+                    Seeing::Unvisited(_) if !is_stopped => seen(Some(&seen(None, true, inserted_at)), false, now),
+                    Seeing::Known(_) | Seeing::Unvisited(_) => seen(usable, is_stopped, now),
+                };
+                (Some(clock), None)
             }
         };
         let clock = clock.filter(|clock| clock.stops != Stops::NONE);
@@ -127,7 +139,7 @@ impl Clocks {
     }
 
     pub fn store(&self, watched: &Watched) {
-        stop::put(&watched.rule.name, &self.put);
+        stop::put(&watched.rule.name, &self.put, true);
         if !self.removed.is_empty() {
             stop::remove(&watched.rule.name, &self.removed);
         }
@@ -157,6 +169,11 @@ impl Clocks {
         let overtaken = self.overtaken(watched, &keys);
         self.put.retain(|(key, ..)| !overtaken.contains(key));
         self.removed.retain(|key| !overtaken.contains(key));
+        // A transaction that is not committed yet may have inserted the clock of a row that has no check.
+        let (locked, new): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.put).into_iter().partition(|(key, ..)| self.has(key));
+        stop::put(&watched.rule.name, &new, false);
+        self.put = locked;
         self.store(watched);
     }
 

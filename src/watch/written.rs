@@ -103,7 +103,9 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let mut clocks = Clocks::read(watched, &keys);
     let scheduled_at = check.as_ref().map(|check| check.scheduled_at);
     let appeared = clocks.start(key).or(scheduled_at).unwrap_or(by.at);
-    clocks.see(watched, key, row.as_ref(), appeared, Seeing::Known(stops::transaction_start()));
+    let is_known = check.is_some() || open.is_some() || clocks.has(key) || !rule.walk.adds_rows();
+    let seeing = if is_known { Seeing::Known } else { Seeing::Unvisited };
+    clocks.see(watched, key, row.as_ref(), appeared, seeing(stops::transaction_start()));
     clocks.store(watched);
     let stops = clocks.stops(key);
     let Some(row) = row.filter(|_| stops.since().is_none()) else { return Ok(()) };

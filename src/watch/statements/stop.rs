@@ -49,7 +49,7 @@ statement! {
     put_all,
     [
         TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8ARRAYOID,
-        TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID
+        TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, BOOLOID
     ],
     c"INSERT INTO awty_internal.stop (rule, key, since, stops, stopped_since, there_at)
       SELECT $1, n.key, n.since, COALESCE((
@@ -59,7 +59,7 @@ statement! {
       FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4), pg_catalog.unnest($5))
           WITH ORDINALITY AS n (key, since, stopped_since, there_at, place)
       ON CONFLICT (rule, key) DO UPDATE SET since = excluded.since, stops = excluded.stops,
-          stopped_since = excluded.stopped_since, there_at = excluded.there_at"
+          stopped_since = excluded.stopped_since, there_at = excluded.there_at WHERE $9"
 }
 
 statement! {
@@ -100,7 +100,8 @@ fn times(array: Option<pg_sys::Datum>) -> Vec<Time> {
 
 pub type Stored = (Text, Clock, Option<Time>);
 
-pub fn put(rule: &Text, rows: &[Stored]) {
+/// If `replaces` is false, rows that are already stored stay as they are.
+pub fn put(rule: &Text, rows: &[Stored], replaces: bool) {
     if rows.is_empty() {
         return;
     }
@@ -120,5 +121,6 @@ pub fn put(rule: &Text, rows: &[Stored]) {
         arg(stops().map(|(place, _)| place).collect::<Vec<_>>()),
         bounds(|stop| stop.start).into_datum(),
         bounds(|stop| stop.end).into_datum(),
+        arg(replaces),
     ]);
 }

@@ -161,3 +161,64 @@ fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.told"), 0);
     await_state(&shop, "late -; pending 1 2");
 }
+
+/// An UPDATE ends a stop that began before the rule: before the walk visits the row, while the walk reads the row, and
+/// after the walk has stored the stop. The row's check is not visible to the UPDATE.
+#[test]
+fn an_update_ends_a_stop_beside_the_walk() {
+    for (moment, waits) in [("before", "until"), ("during", "until"), ("after", "stop")] {
+        let shop = stops::shop();
+        shop.cluster.execute("postgres", &[stops::MINUTES]);
+        shop.run(
+            "CREATE FUNCTION shop.wait() RETURNS boolean LANGUAGE plpgsql STABLE SECURITY DEFINER AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN false; END $$;
+            INSERT INTO shop.orders VALUES (1, now() - interval '1 hour', 'WAITING'), (2, now(), 'SLOW')",
+        );
+        let mut barrier = shop.client();
+        barrier.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
+        if waits == "stop" {
+            shop.cluster.execute(
+                "postgres",
+                &[
+                    "CREATE FUNCTION shop.waits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM shop.wait(); RETURN NULL; END $$",
+                    "CREATE TRIGGER waits AFTER INSERT ON awty_internal.stop FOR EACH ROW WHEN (NEW.stopped_since IS NOT NULL) EXECUTE FUNCTION shop.waits()",
+                ],
+            );
+        }
+        let until = if waits == "until" { "CASE WHEN status = 'SLOW' THEN shop.wait() END" } else { "false" };
+        let stopped = stops::STOPPED;
+        shop.run(&format!("SELECT awty.watch('shop.orders', since => 'placed_at', until => $${until}$$, within => '3 hours', {stopped})"));
+        let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
+        shop.await_true("the walk", waiting);
+        let mut client = shop.client();
+        client.batch_execute("BEGIN").unwrap();
+        let end = "UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 1";
+        let commit = |client: &mut awty_testkit::postgres::Client| client.batch_execute("COMMIT").unwrap();
+        match moment {
+            "before" => {
+                client.batch_execute(end).unwrap();
+                commit(&mut client);
+                barrier.batch_execute("SELECT pg_advisory_unlock(1)").unwrap();
+            }
+            "during" => {
+                client.batch_execute(end).unwrap();
+                barrier.batch_execute("SELECT pg_advisory_unlock(1)").unwrap();
+                let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid') OR NOT EXISTS (SELECT FROM awty.future_job WHERE entity_name LIKE 'awty.%')";
+                shop.await_true("the walk to wait or to end", waits);
+                commit(&mut client);
+            }
+            _ => {
+                let updating = std::thread::spawn(move || {
+                    client.batch_execute(end).unwrap();
+                    commit(&mut client);
+                });
+                let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid') OR (SELECT status = 'UNSHIPPED' FROM shop.orders WHERE id = 1)";
+                shop.await_true("the update to wait or to end", waits);
+                barrier.batch_execute("SELECT pg_advisory_unlock(1)").unwrap();
+                updating.join().unwrap();
+            }
+        }
+        super::await_walked(&shop);
+        assert_eq!(stops::stops(&shop, 1), "0-60", "{moment}");
+        assert_eq!(state(&shop), "late -; pending 1 2", "{moment}");
+    }
+}

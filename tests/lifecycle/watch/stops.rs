@@ -32,9 +32,9 @@ fn is_true(journey: &mut Transaction, what: &str, sql: &str) {
     assert_eq!(found, Some(true), "{what}");
 }
 
-/// Lists the row's stops in minutes since `placed_at`. `0-90` is a past stop, and `since 30` is a stop that still
-/// lasts.
-fn stops(shop: &Shop, id: i64) -> String {
+/// Lists the times at which the clock of the row was stopped, in minutes since `placed_at`. `0-90` is a past stop with
+/// its start and end. `since 30` is the start of a stop that still lasts.
+pub fn stops(shop: &Shop, id: i64) -> String {
     shop.cluster.value(
         "postgres",
         &format!(
@@ -45,7 +45,7 @@ fn stops(shop: &Shop, id: i64) -> String {
     )
 }
 
-const MINUTES: &str =
+pub const MINUTES: &str =
     "CREATE FUNCTION awty_minutes(a timestamptz, b timestamptz) RETURNS numeric LANGUAGE sql IMMUTABLE
     AS 'SELECT round(extract(epoch FROM b - a) / 60)'";
 
