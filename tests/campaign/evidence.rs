@@ -26,7 +26,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)
                     AND NOT ({IS_OUTSIDE} AND ({clock_was_set} OR (SELECT count(*) FROM awty.attempt AS a WHERE a.id = f.id AND sqlstate = '08006') >= {MAX_CRASHES})),
                 xmin::text::bigint, args->>'act', entity_name = 'again' FROM awty.future_job AS f
-         WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept')",
+         WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept', 'kept_reply', 'kept_due')",
     ))?;
     // If the clock was set, the day's partition may be created after rows of that day. The transaction that moves these
     // rows there then counts as their writer.
@@ -35,7 +35,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
                 (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE job = h.job AND function_name IS NOT NULL), message, sqlstate,
                 {clock_was_set} AND max(pg_xact_commit_timestamp(xmin) - finished_at) OVER (PARTITION BY xmin::text) > interval '200 ms'
-         FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept')",
+         FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept', 'kept_reply', 'kept_due')",
     ))?;
     let placed = rows(
         "SELECT check_id, wanted FROM camp.placed

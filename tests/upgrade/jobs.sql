@@ -11,6 +11,15 @@ SET ROLE alice;
 CREATE TABLE kept.parcel (gone text, id bigint PRIMARY KEY, since timestamptz NOT NULL DEFAULT now(), state text NOT NULL DEFAULT 'open');
 SELECT awty.watch('kept.parcel', since => 'since', until => $$state = 'there'$$, within => '1 hour', rule => 'kept');
 ALTER TABLE kept.parcel DROP gone;
+CREATE TABLE kept.ticket (id bigint PRIMARY KEY, since timestamptz NOT NULL DEFAULT now(), state text NOT NULL DEFAULT 'open');
+CREATE TABLE kept.told (rule text, key text, level integer, cleared boolean);
+CREATE FUNCTION kept.tell(a awty.alert) RETURNS void LANGUAGE sql AS
+    $$ INSERT INTO kept.told VALUES (a.rule, a.entity_key, a.level, a.cleared_at IS NOT NULL) $$;
+SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC');
+SELECT awty.watch('kept.ticket', rule => 'kept_reply', since => 'since', until => $$state = 'there'$$, within => '1 hour', calendar => 'always',
+    stopped => $$state = 'waiting'$$, remind => '{30 minutes}', every => '5 seconds', call => 'kept.tell', call_cleared => 'kept.tell');
+SELECT awty.watch('kept.ticket', rule => 'kept_due', due => $$awty.due(since, '20 days', 'always')$$, until => $$state = 'there'$$,
+    calendar => 'always', remind => '{2 days, 1 hour}', escalate => '{1 day}', stopped => $$state = 'waiting'$$, call => 'kept.tell');
 SELECT awty.register('again', 'camp.in_an_hour');
 SELECT awty.register('retry', 'camp.watch', retry_after => '1 hour');
 SELECT awty.register('deadly', 'camp.watch');

@@ -3,6 +3,7 @@
 //! preloads awty.
 
 mod calls;
+mod deadlines;
 mod picture;
 
 use crate::load::{DATABASES, ROLES, Shared};
@@ -151,6 +152,7 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
             client.execute(sql, &[&job, &due, &args]).unwrap();
         }
         client.batch_execute(REPEAT).unwrap();
+        deadlines::set_up(old, database, ROLES[0]);
         for (job, state) in states {
             let sql = format!("SELECT {state} FROM awty.future_job WHERE entity_name = 'special' AND job = '{job}'");
             old.await_sql(database, &format!("the special check \"{job}\""), &sql);
@@ -288,10 +290,11 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
-        // pg_upgrade gives functions new OIDs. An inspection then finds a rule's functions by name and signature.
-        let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false))
-            FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule = 'kept'";
-        new.await_sql(database, "the functions of the rule to be found", found);
+        // pg_upgrade gives functions new OIDs. An inspection then finds the functions of rules by name and signature.
+        let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false)) AND count(*) = 8
+            FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule LIKE 'kept%'";
+        new.await_sql(database, "the functions of the rules to be found", found);
+        deadlines::go_on(new, database, ROLES[0]);
         client.batch_execute("INSERT INTO kept.parcel (id, since) VALUES (1, now() - interval '2 hours')").unwrap();
         let late = "SELECT count(*) = 1 FROM awty.alert WHERE rule = 'kept' AND cleared_at IS NULL";
         new.await_sql(database, "the alert of the rule", late);

@@ -16,6 +16,7 @@ const LINES: &str = "
     UNION ALL SELECT 'hold ' || t::text FROM awty_internal.hold AS t
     UNION ALL SELECT 'calendar ' || t::text FROM awty.calendar AS t
     UNION ALL SELECT 'rule ' || t::text FROM awty.rule AS t
+    UNION ALL SELECT 'stop ' || t::text FROM awty_internal.stop AS t
     UNION ALL SELECT 'alert ' || t::text FROM awty.alert AS t
     UNION ALL SELECT 'repetition ' || t::text FROM awty_internal.repetition AS t
     UNION ALL SELECT 'origin ' || t::text FROM awty_internal.origin AS t

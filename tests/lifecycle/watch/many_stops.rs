@@ -108,3 +108,22 @@ fn the_end_of_a_stop_reads_no_other_checks() {
     let read: i64 = shop.cluster.value("postgres", read);
     assert!((ROWS..20 * ROWS).contains(&read), "{read} entries of indexes were read");
 }
+
+/// The check of a stopped row runs once a day. `awty.forecast` counts its next run, and counts no later levels or tellings
+/// of other rows.
+#[test]
+fn a_forecast_counts_the_daily_check_of_a_stopped_row() {
+    let shop = Shop::open();
+    shop.run(ORDERS);
+    shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'SHIPPED'$$, within => '3 hours', escalate => '{6 hours}',
+        every => '1 hour', stopped => $$status = 'WAITING'$$)");
+    await_walked(&shop);
+    shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '4 hours', 'WAITING'), (2, now())");
+    let forecast = "SELECT coalesce(string_agg(concat_ws(' ', f.job, f.checks, o.id), ', ' ORDER BY f.slot), '-') FROM awty.forecast('2 days') AS f
+        LEFT JOIN (awty.future_job AS j JOIN shop.orders AS o ON o.id::text = j.entity_key) ON j.next_check_at = f.slot";
+    shop.await_true(
+        "the check to find the row stopped",
+        "SELECT check_count = 1 AND next_check_at > now() + interval '23 hours' FROM awty.future_job WHERE entity_key = '1'",
+    );
+    assert_eq!(shop.cluster.value::<String>("postgres", forecast), "orders 1 2, orders 1 1");
+}
