@@ -103,6 +103,13 @@ fn a_row_is_due_at_its_own_time() {
     let pending = "SELECT string_agg(entity_key, ' ' ORDER BY entity_key) FROM awty.future_job";
     assert_eq!(shop.cluster.value::<String>("postgres", pending), "2 3");
     shop.run("ALTER FUNCTION shop.awty_orders_due RENAME TO gone; UPDATE shop.orders SET note = 'x' WHERE id = 2; ALTER FUNCTION shop.gone RENAME TO awty_orders_due");
+    shop.run("SELECT awty.cancel('orders', 2, 'orders')");
+    let held = "SELECT held FROM awty.future_job WHERE entity_key = '2'";
+    assert!(shop.cluster.value::<bool>("postgres", held));
+    shop.run("UPDATE shop.orders SET promised = '7 hours' WHERE id = 2");
+    assert!(!shop.cluster.value::<bool>("postgres", held), "another due time ends the silence");
+    // The write gets the errors of a call of awty.due() in `due`.
+    assert_eq!(refusal(&shop, "shop", "UPDATE shop.orders SET hours = 'nowhere' WHERE id = 2").0, "42704");
 }
 
 #[test]
@@ -201,8 +208,18 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
+    // A pause ends in the evening of an open day, hours after many due times.
+    journey
+        .batch_execute(
+            "SELECT awty.pause('orders', paused_until => (SELECT min(day) + interval '20 hours 30 minutes'
+                 FROM generate_series(date_trunc('day', now(), 'UTC') + interval '2 days', now() + interval '5 days', '1 day') AS day
+                 WHERE extract(isodow FROM day AT TIME ZONE 'UTC') < 6))",
+        )
+        .unwrap();
     journey.execute("SELECT count(*) FROM awty.travel('21 days', max => 100000)", &[]).unwrap();
-    // Times in opening hours, which end at the end of a slot: 12:15 is rounded up to 13:00, and 17:20 to 18:00.
+    let paused = "SELECT count(*) FILTER (WHERE raised_at > due_at + interval '2 hours') > 10 FROM awty.alert";
+    assert!(journey.query_one(paused, &[]).unwrap().get::<_, bool>(0), "the pause has delayed alerts");
+    // Open, or within the slot after a closing: 12:15 to 13:00 and 17:20 to 18:00 are rounded up to 13:00 and 18:00.
     let closed = "SELECT coalesce(string_agg(to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', '), '-') FROM (
             SELECT at, at AT TIME ZONE 'UTC' AS l FROM shop.told) AS t
         WHERE extract(isodow FROM l) > 5 OR NOT (l::time BETWEEN '09:59' AND '13:01' OR l::time BETWEEN '13:59' AND '18:01')";
