@@ -10,6 +10,7 @@ use crate::pg::clock::{self, Timestamp};
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
 use crate::restore::Hold;
+use crate::run::call::{self, Caller};
 use crate::settings;
 use crate::shmem::{self, State, wakeup};
 use crate::store::job::{self, Job};
@@ -44,6 +45,11 @@ pub fn gate_lease(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Lease)
 }
 
+/// Refuses a trial within a run, because it would end the timer of the run.
+pub fn gate_trial(function: &'static str) -> Result<()> {
+    if call::caller().is_some() { Err(Error::WithinRun { function }) } else { Ok(()) }
+}
+
 fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
     // SAFETY: reads a variable.
     unsafe {
@@ -53,7 +59,8 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
         if pg_sys::XactReadOnly {
             return Err(Error::ReadOnly { function });
         }
-        if pg_sys::InSecurityRestrictedOperation() {
+        // A dry run undoes what the function does.
+        if pg_sys::InSecurityRestrictedOperation() && call::caller() != Some(Caller::Confined) {
             return Err(Error::Restricted { function });
         }
     }

@@ -51,6 +51,9 @@ pub enum Error {
     Restricted {
         function: &'static str,
     },
+    WithinRun {
+        function: &'static str,
+    },
     NotTrigger {
         function: &'static str,
     },

@@ -85,6 +85,7 @@ struct TravelledRun {
 
 fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     const FUNCTION: &str = "awty.travel()";
+    rights::gate_trial(FUNCTION)?;
     rights::gate(FUNCTION)?;
     if !settings::time_travel() {
         return Err(TravelError::Off.into());

@@ -35,7 +35,8 @@ SELECT awty.register('escape', 'shop.escape');
 SELECT message FROM awty.dry_run('orders', 1, 'escape');
 SELECT what, t.sqlstate, t.message FROM unnest(ARRAY['RESET ROLE', 'SET ROLE postgres', 'SET LOCAL ROLE NONE', 'SET SESSION AUTHORIZATION DEFAULT', 'RESET ALL',
     $$SELECT set_config('role', 'none', true)$$, 'SELECT shop.as_other()', 'INSERT INTO shop.escaped VALUES (1)', 'CREATE TEMP TABLE t (n integer)', 'PREPARE p AS SELECT 1',
-    'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'LISTEN c', 'DISCARD ALL', 'COMMIT']) AS what
+    'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'LISTEN c', 'DISCARD ALL', 'COMMIT', $$SELECT awty.schedule('orders', 2, 'escape', after => '1 h')$$,
+    $$SELECT awty.dry_run('orders', 2, 'escape')$$]) AS what
     CROSS JOIN LATERAL awty.dry_run('orders', 1, 'escape', to_jsonb(what)) AS t;
 ALTER FUNCTION shop.escape SET role = 'postgres';
 SELECT sqlstate, message FROM awty.dry_run('orders', 1, 'escape');
@@ -43,7 +44,17 @@ ALTER FUNCTION shop.escape RESET role;
 ALTER FUNCTION shop.escape SECURITY DEFINER;
 SELECT sqlstate, message FROM awty.dry_run('orders', 1, 'escape', '["RESET ROLE"]');
 SELECT current_user, current_setting('role');
+SELECT count(*) FROM awty.future_job;
 SELECT awty.unregister('escape');
+-- The job of a rule runs confined, too.
+CREATE TABLE shop.orders (id integer PRIMARY KEY, placed_at timestamptz NOT NULL, status text);
+CREATE FUNCTION shop.tell(alert awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN RESET ROLE; END $$;
+SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'SHIPPED'$$, within => '1 h', rule => 'late', call => 'shop.tell');
+INSERT INTO shop.orders VALUES (1, now(), 'NEW'), (2, now() - interval '1 d', 'NEW');
+SELECT outcome, next_check_at > now(), sqlstate, message FROM unnest('{1,2}'::text[]) AS key CROSS JOIN LATERAL awty.dry_run('orders', key, 'late');
+SELECT awty.unwatch('late') > 0;
+DROP FUNCTION shop.tell;
+DROP TABLE shop.orders;
 DROP TABLE shop.escaped;
 DROP FUNCTION shop.escape, shop.as_other, shop.at_commit;
 RESET ROLE;
