@@ -3,7 +3,7 @@
 
 use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
-use super::{arrays, expire};
+use super::{ahead, arrays, expire};
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CLAIM, MAX_WORKER};
 use crate::call::rights;
@@ -55,7 +55,7 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     let mut served = HashSet::new();
     if let Some(able_since) = able_since(here) {
         let now = clock::now();
-        let due = jobs.iter().filter(|job| !job.paused && lease::ahead(&job.name, jobs.len(), now).is_due).collect();
+        let due = ahead::of_jobs(&jobs, now).filter(|(_, ahead)| ahead.is_due).map(|(job, _)| job).collect();
         let claim = Claim { here, able_since, worker: &worker, jobs: jobs.len(), max: max.unsigned_abs() as usize };
         let turns: Vec<Turn> =
             lock_claims(due, jobs.len() == 1).into_iter().filter_map(|job| claim.choose(job)).collect();

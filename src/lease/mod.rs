@@ -1,6 +1,7 @@
 //! A lease gives an external worker the right to run a check. The check must meet the same conditions as a check that
 //! the server runs.
 
+mod ahead;
 mod alter_target;
 mod answer;
 mod arrays;

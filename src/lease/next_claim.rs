@@ -1,5 +1,5 @@
 use super::statements::{lease, target as targets};
-use super::{arrays, target};
+use super::{ahead, arrays, target};
 use crate::call::args::{Args, calls};
 use crate::call::rights;
 use crate::error::Result;
@@ -46,8 +46,7 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
         && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
     let now = clock::now();
     let mut first = Ahead::default();
-    for job in jobs.iter().filter(|job| is_open && !job.paused) {
-        let mut ahead = lease::ahead(&job.name, jobs.len(), now);
+    for (job, mut ahead) in ahead::of_jobs(if is_open { &jobs } else { &[] }, now) {
         if ahead.is_due && targets::any(&job.name) {
             let oldest = lease::due(&job.name, now, LOOK);
             let is_all = oldest.len() < LOOK;

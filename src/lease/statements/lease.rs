@@ -20,11 +20,11 @@ statement! {
       ORDER BY f.next_check_at, f.id LIMIT $3"
 }
 
-// If a job has `most` live leases, the statement does not read the job's checks and returns NULL in the first column.
 statement! {
-    fn select_ahead(job: &Text, now: Time, most: Option<i64>) -> Ahead = query_latest(read_ahead),
-    c"SELECT CASE WHEN $3 IS NULL OR (SELECT pg_catalog.count(*) FROM (
-                  SELECT FROM awty_internal.lease AS n WHERE n.job = $1 AND n.expires_at > $2 LIMIT $3) AS live) < $3
+    /// Also returns the number of live leases, up to `most`. If the job has `most` live leases, `is_due` is false, and
+    /// the job's checks are not read.
+    pub fn ahead(job: &Text, now: Time, most: Option<i64>) -> (Ahead, i64) = query_latest(read_ahead),
+    c"SELECT CASE WHEN $3 IS NULL OR n.live < $3
               THEN (SELECT true FROM awty.future_job AS f
               LEFT JOIN LATERAL (SELECT x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
               WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND (l.expires_at IS NULL OR l.expires_at <= $2)
@@ -32,7 +32,10 @@ statement! {
              (SELECT f.next_check_at FROM awty.future_job AS f
               WHERE f.job = $1 AND NOT f.held AND f.next_check_at > $2 ORDER BY f.next_check_at LIMIT 1),
              (SELECT l.expires_at FROM awty_internal.lease AS l
-              WHERE l.job = $1 AND l.expires_at > $2 ORDER BY l.expires_at LIMIT 1)"
+              WHERE l.job = $1 AND l.expires_at > $2 ORDER BY l.expires_at LIMIT 1),
+             n.live
+      FROM (SELECT CASE WHEN $3 IS NULL THEN 0 ELSE (SELECT pg_catalog.count(*) FROM (
+                SELECT FROM awty_internal.lease AS n WHERE n.job = $1 AND n.expires_at > $2 LIMIT $3) AS l) END OFFSET 0) AS n (live)"
 }
 
 statement! {
@@ -186,20 +189,13 @@ impl Row for DueCheck {
     }
 }
 
-/// In a claim of several jobs, a job with this many live leases gets no more leases. The claim would have to read past
-/// all these leases, and the other jobs would wait.
-const MOST_LEASES: i64 = 10_000;
-
-pub fn ahead(job: &Text, jobs: usize, now: Time) -> Ahead {
-    select_ahead(job, now, (jobs > 1).then_some(MOST_LEASES))
-}
-
-fn read_ahead(rows: &Rows) -> Ahead {
-    Ahead {
+fn read_ahead(rows: &Rows) -> (Ahead, i64) {
+    let ahead = Ahead {
         is_due: rows.first(1).unwrap_or(false),
         slot: rows.first(2).map(from_timestamptz),
         expiry: rows.first(3).map(from_timestamptz),
-    }
+    };
+    (ahead, rows.first(4).unwrap_or_default())
 }
 
 impl Row for StoredLease {

@@ -159,6 +159,50 @@ fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
 }
 
 #[test]
+fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
+    const BUSY: [&str; 4] = ["a", "b", "c", "d"];
+    let shop = shop_with("", 2);
+    for job in BUSY {
+        shop.run(&format!(
+            "SELECT awty.register('{job}', timeout => '1 h', heartbeat => '1 h');
+             SELECT awty.schedule_many('orders', array_agg(n::text), '{job}', after => '0') FROM generate_series(1, 6001) AS n"
+        ));
+        let leases = format!(
+            "SELECT (SELECT count(*) FROM awty.claim('{{{job}}}', 'busy', 1000)) >= 0
+                 AND (SELECT count(*) >= 6000 FROM awty.lease WHERE job = '{job}')"
+        );
+        shop.await_true("6,000 leases", &leases);
+    }
+    let read = "SELECT idx_tup_fetch FROM pg_stat_xact_all_tables WHERE relid = 'awty.future_job'::regclass";
+    let mut client = shop.cluster.client("postgres", "postgres");
+    let mut claimed = || -> HashSet<String> {
+        let mut claim = client.transaction().unwrap();
+        let before: i64 = claim.query_one(read, &[]).unwrap().get(0);
+        let rows = claim.query("SELECT job FROM awty.claim('{a,b,c,d,mail}', 'tester', 100)", &[]).unwrap();
+        let after: i64 = claim.query_one(read, &[]).unwrap().get(0);
+        claim.commit().unwrap();
+        // The claim reads the leased checks of one of the four jobs, twice.
+        assert!(after - before < 15_000, "{} checks were read", after - before);
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    assert!(claimed().contains("mail"));
+    // Each of these claims counts the leases of another job.
+    BUSY.map(|_| claimed());
+    for job in BUSY.into_iter().chain(["mail"]) {
+        shop.run(&format!("SELECT awty.schedule('orders', 'new', '{job}', after => '0')"));
+    }
+    shop.await_true("the new checks to be due", &format!("SELECT {DUE} = {}", 2 + 4 * 6001 + 5));
+    let of_two = claimed();
+    assert!(of_two.contains("mail") && of_two.len() == 2, "{of_two:?}");
+    // When some of their leases have ended, all four get more.
+    shop.cluster.execute(
+        "postgres",
+        &["DELETE FROM awty_internal.lease WHERE entity_key <> 'new' AND entity_key::integer > 100"],
+    );
+    assert_eq!(claimed().len(), 4);
+}
+
+#[test]
 fn a_job_with_ten_thousand_leases_delays_no_claim_of_several_jobs() {
     let shop = shop_with("", 2);
     shop.run("SELECT awty.register('post')");

@@ -1,0 +1,43 @@
+//! Looks at what awaits an external worker in each of several jobs. A look reads past all live leases of a job, so the
+//! looks of one call share a limit. Otherwise, roles with thousands of leases would delay the claims of other roles.
+//!
+//! Jobs with fewer live leases come first, so that the limit leaves out only the jobs that have the most.
+
+use super::statements::lease;
+use crate::pg::text::Text;
+use crate::store::job::Job;
+use awty_core::Time;
+use awty_core::lease::Ahead;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// The looks of one call for several jobs read past this many live leases, in addition to those of jobs with few.
+const MOST: i64 = 10_000;
+const FEW_AT_LEAST: i64 = 100;
+
+thread_local! {
+    /// Numbers of live leases, as far as this session has counted them.
+    static COUNTED: RefCell<HashMap<Text, i64>> = RefCell::default();
+}
+
+pub fn of_jobs(jobs: &[Job], now: Time) -> impl Iterator<Item = (&Job, Ahead)> {
+    let few = (MOST / i64::try_from(jobs.len()).unwrap_or(MOST).max(1)).max(FEW_AT_LEAST);
+    let is_shared = jobs.len() > 1;
+    let mut in_order: Vec<&Job> = jobs.iter().filter(|job| !job.paused).collect();
+    COUNTED.with_borrow(|counted| in_order.sort_by_key(|job| counted.get(&job.name).copied()));
+    let mut left = MOST;
+    in_order.into_iter().map(move |job| {
+        let most = left.max(few);
+        let (ahead, live) = lease::ahead(&job.name, now, is_shared.then_some(most));
+        if is_shared {
+            COUNTED.with_borrow_mut(|counted| {
+                let known = counted.entry(job.name.clone()).or_default();
+                *known = if live < most { live } else { live.max(*known) };
+            });
+        }
+        if (few..most).contains(&live) {
+            left -= live;
+        }
+        (job, ahead)
+    })
+}
