@@ -23,8 +23,11 @@ pub fn register() {
     TERMINATE.store(unbound::register_timeout(terminate), Ordering::Relaxed);
 }
 
+fn ms(duration: Duration) -> c_int {
+    c_int::try_from(duration.as_millis().max(1)).unwrap_or(c_int::MAX)
+}
+
 pub fn arm(timeout: Duration) {
-    let ms = |duration: Duration| c_int::try_from(duration.as_millis().max(1)).unwrap_or(c_int::MAX);
     STRIKES.store(0, Ordering::Relaxed);
     // SAFETY: `register` has registered both.
     unsafe {
@@ -35,17 +38,31 @@ pub fn arm(timeout: Duration) {
 
 pub fn arm_cancel(timeout: Duration) {
     static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| CANCEL.store(unbound::register_timeout(cancel), Ordering::Relaxed));
+    REGISTERED.call_once(register);
     STRIKES.store(0, Ordering::Relaxed);
-    let ms = c_int::try_from(timeout.as_millis().max(1)).unwrap_or(c_int::MAX);
     // SAFETY: just registered.
-    unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms) };
+    unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout)) };
+}
+
+/// Ends the session [`GRACE`] after the time at which the call is cancelled: by [`arm_cancel`], or by the session's
+/// `statement_timeout`. The function can catch a cancellation, and can set `statement_timeout` afterwards.
+pub fn arm_terminate(timeout: Duration) {
+    // SAFETY: reads a setting.
+    let of_statement = u64::try_from(unsafe { pg_sys::StatementTimeout }).unwrap_or_default();
+    let of_statement = Some(Duration::from_millis(of_statement)).filter(|time| !time.is_zero());
+    let cancelled = of_statement.map_or(timeout, |time| time.min(timeout));
+    // SAFETY: `arm_cancel` has registered it.
+    unsafe { unbound::enable_timeout_after(TERMINATE.load(Ordering::Relaxed), ms(cancelled + GRACE)) };
 }
 
 pub fn disarm_cancel() -> bool {
-    // SAFETY: the timer is registered, and the flag is this process's own.
+    if CANCEL.load(Ordering::Relaxed) < 0 {
+        return false; // the function was not found, so nothing has been armed
+    }
+    // SAFETY: both are registered, and this process's own flag.
     unsafe {
         unbound::disable_timeout(CANCEL.load(Ordering::Relaxed));
+        unbound::disable_timeout(TERMINATE.load(Ordering::Relaxed));
         let struck = STRIKES.swap(0, Ordering::Relaxed) > 0;
         if struck {
             (&raw mut pg_sys::QueryCancelPending).write_volatile(0);

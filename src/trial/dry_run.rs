@@ -114,8 +114,12 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
     let limits = &job.options.limits;
     let answered = undone(|| {
         let function = function::of_job(job)?;
-        timer::arm_cancel(limits.timeout.to_std().unwrap_or_default());
+        let timeout = limits.timeout.to_std().unwrap_or_default();
+        timer::arm_cancel(timeout);
         let caller = if catalog::is_alone(job.role) { Caller::Client } else { Caller::Confined };
+        if caller == Caller::Confined {
+            timer::arm_terminate(timeout);
+        }
         let mut answers = ask(job, function, &[trial.row], caller)?;
         // A run that cancelled or replaced its own check has answered successfully.
         Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })

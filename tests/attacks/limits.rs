@@ -1,4 +1,5 @@
 use awty_testkit::Cluster;
+use awty_testkit::postgres::error::SqlState;
 
 use crate::field::{Field, HELD_UP};
 
@@ -70,6 +71,26 @@ fn a_trial_within_a_run_changes_no_time_limit() {
     let mut client = field.client("mallory");
     let tried = client.query_one("SELECT sqlstate FROM awty.dry_run('thing', '1', 'slow')", &[]).unwrap();
     assert_eq!(tried.get::<_, Option<String>>(0).as_deref(), Some("57014"));
+}
+
+/// The session belongs to another role. For the page, it is a session of the gateway.
+#[test]
+fn a_tried_function_that_catches_its_cancellation_ends_the_session() {
+    let field = Field::new();
+    let body = "BEGIN
+        SET statement_timeout = 0;
+        PERFORM pg_sleep(86400);
+    EXCEPTION WHEN query_canceled THEN
+        PERFORM pg_sleep(20); RETURN NULL;
+    END";
+    field.job_with("mallory", "quick", body, "timeout => '500 milliseconds'");
+    field.job_with("mallory", "daily", body, "timeout => '1 day'");
+    for job in ["quick", "daily"] {
+        let mut client = field.client("postgres");
+        client.batch_execute("SET statement_timeout = '1 s'; SET ROLE mallory").unwrap();
+        let error = client.query_one("SELECT FROM awty.dry_run('thing', '1', $1)", &[&job]).unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::ADMIN_SHUTDOWN), "{job}: {error}");
+    }
 }
 
 #[test]
