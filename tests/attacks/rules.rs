@@ -52,6 +52,28 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     mallory_was_alone(&field, 5);
 }
 
+/// PostgreSQL evaluates the WHEN of a trigger in the statement of the writer, as a CHECK. The trigger itself reads the row
+/// with the owner's rights.
+#[test]
+fn an_update_evaluates_the_condition_as_the_writer() {
+    let field = field();
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.t (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         INSERT INTO mallory.t VALUES (1);
+         SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, within => '1 day', existing => 'none');
+         CREATE OR REPLACE FUNCTION mallory.awty_t(s text) RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT mallory.grab() OR s = 'y' $$;
+         GRANT SELECT, UPDATE ON mallory.t TO alice",
+    );
+    let wrote = |value: &str| -> Vec<String> {
+        field.sql("mallory", "TRUNCATE mallory.loot");
+        field.sql("alice", &format!("UPDATE mallory.t SET s = '{value}'"));
+        field.one("mallory", "SELECT array_agg(DISTINCT who ORDER BY who) FROM mallory.loot")
+    };
+    assert_eq!(wrote("x"), ["alice"]);
+    assert_eq!(wrote("y"), ["alice", "mallory"]);
+}
+
 #[test]
 fn a_new_owner_runs_no_code_as_the_old_one() {
     let field = field();
