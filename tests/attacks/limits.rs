@@ -89,7 +89,7 @@ fn a_tried_function_that_catches_its_cancellation_ends_the_session() {
         let mut client = field.client("postgres");
         client.batch_execute(&format!("SET statement_timeout = '{statement_timeout}'; SET ROLE mallory")).unwrap();
         let error = client.query_one("SELECT FROM awty.dry_run('thing', '1', $1)", &[&job]).unwrap_err();
-        assert_eq!(error.code(), Some(&SqlState::ADMIN_SHUTDOWN), "{job}: {error}");
+        assert!(error.is_closed() || error.code() == Some(&SqlState::ADMIN_SHUTDOWN), "{job}: {error}");
     }
 }
 
