@@ -1,5 +1,5 @@
-//! `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of a table, each in its own throwaway cluster.
-//! `bench soak|skew|speed|page|rest` measures the gateway ([`calls`]), and `bench deadlines` measures calendars and
+//! Usage: `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of a table, each in its own throwaway
+//! cluster. `bench soak|skew|speed|page|page-twin|rest` measures the gateway ([`calls`]), and `bench deadlines` calendars and
 //! stops ([`deadlines`]). `bench pages` only writes the pages in `docs/` from `docs/results/*.json`.
 //!
 //! Invariant: every ratio compares two things that are measured in turn in one run. It is the median of at least five
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("{error}\nusage: bench [--full] [--scale FACTOR] [--only ROW,ROW] (run it by `make bench`)");
             eprintln!(
-                "       bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]\n       bench pages"
+                "       bench soak|skew|speed|page|page-twin|rest [--schedules N] [--minutes M] [--rounds R]\n       bench pages"
             );
             return ExitCode::from(2);
         }

@@ -96,6 +96,7 @@ pub async fn serve(
         worker: worker.clone(),
         metrics: page_metrics,
         name: config.name.clone(),
+        started: crate::clock::now(),
         secure,
     };
     let mut router = calls.merge(page::router(page)).merge(health::router(worker.clone()));

@@ -1,6 +1,6 @@
-//! Usage: `bench soak|skew|speed|page|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
-//! awty-gateway. `AWTY_CALLER` is a program that makes the gateway's calls without a database. `AWTY_PG_NET` is set if
-//! pg_net is installed.
+//! Usage: `bench soak|skew|speed|page|page-twin|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
+//! awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database. If
+//! `AWTY_PG_NET` is set, pg_net is installed.
 //!
 //! A lost or doubled call fails the program, but slowness does not.
 
@@ -38,12 +38,13 @@ impl Options {
 
 type Measurement = (&'static str, [u32; 3], fn(&Options) -> Result<Outcome, String>, Page);
 
-pub static MEASUREMENTS: [Measurement; 6] = [
+pub static MEASUREMENTS: [Measurement; 7] = [
     ("deadlines", [100_000, 1, 5], crate::deadlines::deadlines, Page::of("deadlines")),
     ("soak", [100_000, 60, 1], soak::soak, Page::of("soak")),
     ("skew", [3_000, 1, 3], skew::skew, Page::of("gateway-skew")),
     ("speed", [20_000, 1, 3], speed::speed, Page::of("gateway-performance")),
-    ("page", [100_000, 1, 3], page::page, Page::of("gateway-page")),
+    ("page", [100_000, 1, 1], page::page, Page::of("gateway-page")),
+    ("page-twin", [3_000, 1, 3], page::twin, Page::of("gateway-page")),
     ("rest", [20_000, 1, 1], speed::rest, Page::of("gateway-rest")),
 ];
 

@@ -12,8 +12,12 @@ const ATTEMPTS: &str = concat!(
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
 /// Looks whether other endpoints were called while a call was late: those that are called at least twice in that time,
-/// among 20 of the same target and 40 of the same job. `near` endpoints have the same target.
-pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('others', pg_catalog.count(*), 'called', pg_catalog.count(*) FILTER (WHERE o.called),
+/// among 20 of the same target and 40 of the same job. `near` endpoints have the same target. Adds the times that tell
+/// when a stop ended.
+pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_catalog.pg_postmaster_start_time(), 'settings', pg_catalog.pg_conf_load_time())
+    || (SELECT pg_catalog.jsonb_build_object('job', j.resumed_at, 'schedule', e.changed_at)
+        FROM awty_http.endpoint AS e JOIN awty.job AS j ON j.job = e.job WHERE e.id = $1)
+    || pg_catalog.jsonb_build_object('others', pg_catalog.count(*), 'called', pg_catalog.count(*) FILTER (WHERE o.called),
         'near', pg_catalog.count(*) FILTER (WHERE o.near), 'near_called', pg_catalog.count(*) FILTER (WHERE o.near AND o.called))
     FROM (SELECT w.entity_name = e.entity_name AS near, EXISTS (
               SELECT FROM awty_http_internal.attempts(w.id, l.slot + 0.8 * l.late, max => 1) AS a WHERE a.leased_at > l.slot + '1 s'::interval) AS called

@@ -3,6 +3,7 @@
 use super::attempt;
 use super::fail::Fail;
 use super::parts::{Mark, empty, linked_time, mark, number, string, table, text, time};
+use super::state::Page;
 use super::words::{absolute, millis, moment};
 use crate::db::{Request, calls};
 use chrono::TimeDelta;
@@ -11,6 +12,15 @@ use serde_json::Value;
 
 /// A call that starts later than this after its slot is shown as late.
 const LATE: TimeDelta = TimeDelta::seconds(10);
+
+/// Ends of stops that leave a time behind, and what each says. The time stands at the end of the sentence.
+const ENDS: [(&str, &str); 5] = [
+    ("job", "Its job was paused until"),
+    ("server", "The database server was down; it started at"),
+    ("gateway", "No gateway called; this gateway started at"),
+    ("schedule", "The schedule was paused or changed until"),
+    ("settings", "No call was made until the database server read its settings, as it does when awty is switched on:"),
+];
 
 pub struct Last {
     calls: Vec<calls::Item>,
@@ -25,13 +35,15 @@ fn lateness(call: &Value) -> Option<TimeDelta> {
 }
 
 impl Last {
-    pub async fn read(reading: &Request, id: &str, until: Option<&str>) -> Result<Self, Fail> {
+    pub async fn read(page: &Page, reading: &Request, id: &str, until: Option<&str>) -> Result<Self, Fail> {
         let calls = calls::attempts(reading, id, until, until.map(|_| 0), 20).await?;
         let newest = calls.iter().position(|(call, _)| lateness(call).is_some());
         let late = match newest {
             Some(place) => {
                 let call = &calls[place].0;
-                Some((place, calls::meanwhile(reading, id, string(&call["slot"]), string(&call["at"])).await?))
+                let mut meanwhile = calls::meanwhile(reading, id, string(&call["slot"]), string(&call["at"])).await?;
+                meanwhile["gateway"] = page.started.to_rfc3339().into();
+                Some((place, meanwhile))
             }
             None => None,
         };
@@ -70,8 +82,20 @@ impl Last {
         let call = &self.calls[place].0;
         let slot = moment(&call["slot"]).map(|slot| absolute(slot, crate::clock::now())).unwrap_or_default();
         let late = lateness(call).map(|late| millis(late.num_milliseconds())).unwrap_or_default();
-        format!("The call for {slot} came {late} late. {}", cause(meanwhile))
+        let cause = end(call, meanwhile).unwrap_or_else(|| cause(meanwhile).into());
+        format!("The call for {slot} came {late} late. {cause}")
     }
+}
+
+/// Says when a stop ended, if its end left a time while the call was late. If other endpoints were called, only this
+/// schedule was stopped.
+fn end(call: &Value, meanwhile: &Value) -> Option<String> {
+    let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
+    let only_this = meanwhile["called"].as_i64() > Some(0);
+    let ends = ENDS.iter().filter(|(name, _)| !only_this || *name == "schedule");
+    ends.filter_map(|(name, words)| Some((moment(&meanwhile[name])?, words)))
+        .find(|(end, _)| *end > slot && *end <= at)
+        .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
 /// Says what was stopped, by the other endpoints that should have been called at the same time.
@@ -106,6 +130,20 @@ mod tests {
         assert!(told(3, 2, 1, 1).contains("this schedule itself"));
         assert!(told(3, 2, 1, 0).contains("and none of this target"));
         assert!(told(3, 2, 0, 0).contains("paused or held, or its target"));
+    }
+
+    #[test]
+    fn the_end_of_a_stop_is_the_cause_if_it_was_meanwhile() {
+        let call = json!({"slot": "2026-11-26T10:00:00Z", "at": "2026-11-26T10:00:35Z"});
+        let told = |name: &str, time: &str, called: i64| end(&call, &json!({name: time, "called": called}));
+        for (name, words) in ENDS {
+            let sentence = told(name, "2026-11-26T10:00:34Z", 0).unwrap();
+            assert!(sentence.starts_with(words) && sentence.ends_with(" UTC."), "{sentence}");
+            assert_eq!(told(name, "2026-11-26T10:00:34Z", 1).is_some(), name == "schedule");
+            assert_eq!(told(name, "2026-11-26T10:00:00Z", 0), None);
+            assert_eq!(told(name, "2026-11-26T10:00:36Z", 0), None);
+        }
+        assert_eq!(end(&call, &json!({"job": null, "called": 0})), None);
     }
 
     #[test]

@@ -69,7 +69,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let events = views::explain(&reading, name, key).await?;
     let schedule = schedule.as_ref().and_then(Value::as_str);
     let calls = match schedule {
-        Some(id) => Some(Last::read(&reading, id, None).await?),
+        Some(id) => Some(Last::read(&visit.page, &reading, id, None).await?),
         None => None,
     };
     visit.end(reading).await?;

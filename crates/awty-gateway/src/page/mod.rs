@@ -23,6 +23,7 @@ mod guard;
 mod history;
 mod home;
 mod jobs;
+mod links;
 mod parts;
 mod rights;
 mod rules;

@@ -46,7 +46,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let next = visit.get(&format!("/v1{place}/next?count=5")).await?;
     let reading = visit.read().await?;
     let waits = waits(&reading, string(&row["uri"])).await?;
-    let last = Last::read(&reading, &id, until.map(|_| to.as_str())).await?;
+    let last = Last::read(&visit.page, &reading, &id, until.map(|_| to.as_str())).await?;
     visit.end(reading).await?;
     let body = html! {
         h1 { (string(&row["uri"])) }

@@ -4,6 +4,7 @@ use crate::api::Api;
 use crate::lease::Worker;
 use crate::metrics::Metrics;
 use axum::Router;
+use chrono::{DateTime, Utc};
 use std::sync::Arc;
 
 pub struct Page {
@@ -13,6 +14,7 @@ pub struct Page {
     pub worker: Arc<Worker>,
     pub metrics: Arc<Metrics>,
     pub name: String,
+    pub started: DateTime<Utc>,
     /// Whether browsers reach the page over TLS.
     pub secure: bool,
 }

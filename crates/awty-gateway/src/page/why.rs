@@ -1,10 +1,10 @@
 //! `/why`: the first reason why nothing runs, with the command that solves it, and what else awty has found.
 
 use super::fail::View;
-use super::frame;
-use super::parts::{Mark, command, mark, none, reason, select, string, table, text, time};
+use super::parts::{Mark, command, mark, reason, select, string, time};
 use super::visit::Visit;
 use super::words::{millis, moment};
+use super::{frame, links};
 use crate::db::{status, views};
 use crate::health;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -21,13 +21,24 @@ pub async fn show(visit: Visit) -> View {
     let asked = crate::clock::now();
     let findings = status::findings(&reading).await?;
     let next = views::next_due(&reading).await?;
+    let stops = views::stops(&reading).await?;
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
     // A finding with the same command has the same cause as the first reason.
     let is_told = |fix: Option<&str>| why.is_some() && fix.is_some() && fix == database["fix"].as_str();
-    let findings: Vec<_> = findings.iter().filter(|finding| !is_told(finding["fix"].as_str())).collect();
     let clock = clock(&times, &database["last_slot_run"], asked);
+    let chain = links::Seen {
+        database: &database,
+        stops: &stops,
+        findings: &findings,
+        gateway: &gateway,
+        clock: clock.as_deref(),
+        times: &times,
+        next: &next,
+    };
+    let chain = chain.draw();
+    let findings: Vec<_> = findings.iter().filter(|finding| !is_told(finding["fix"].as_str())).collect();
     let is_well = why.is_none() && gateway.is_empty() && findings.is_empty() && clock.is_none();
     let body = html! {
         h1 { @if is_well { "Nothing is in the way." } @else { "This is in the way." } }
@@ -37,7 +48,7 @@ pub async fn show(visit: Visit) -> View {
         }
         @for finding in &findings { (found(finding)) }
         @if let Some(clock) = &clock { (reason(clock, Some("timedatectl status"))) }
-        (links(&database, &gateway, clock.is_none(), &times["now"], &next))
+        (chain)
         @if is_well {
             @if next.is_null() {
                 p { "Nothing is due, because no check is pending. To schedule one:" }
@@ -92,45 +103,6 @@ fn found(finding: &Value) -> Markup {
             @if let Some(fix) = finding["fix"].as_str() { (command(fix)) }
         }
     }
-}
-
-/// The chain from the server to a run, in order.
-fn links(database: &Value, gateway: &[String], clock: bool, now: &Value, next: &Value) -> Markup {
-    let link = |name: &str, good: bool, detail: Markup| {
-        vec![html! { (name) }, if good { mark(Mark::Good, "yes") } else { mark(Mark::Bad, "no") }, detail]
-    };
-    let (version, library) = (string(&database["version"]), string(&database["library"]));
-    let lag = database["lag"].as_i64().unwrap_or(0);
-    let rows = vec![
-        link("The database answers", true, html! { (string(&database["name"])) }),
-        link("The library is loaded", !library.is_empty(), html! { (library) }),
-        link(
-            "Library and SQL have the same version",
-            library == version || library.starts_with(&format!("{version}.")),
-            html! { (version) },
-        ),
-        link("awty is enabled", database["enabled"] == true, html! { code { "awty.enabled" } }),
-        link("The database is adopted", database["database_held"] != true && database["held"] != true, none()),
-        link(
-            "Due checks run",
-            lag < 60_000,
-            html! { @if lag > 0 { "the oldest waits for " (millis(lag)) } @else { (none()) } },
-        ),
-        link(
-            "The last error is over",
-            database["last_error"].is_null(),
-            html! {
-                @if let Some(error) = database["last_error"].as_str() { (error) " " (time(&database["last_error_at"])) } @else { (none()) }
-            },
-        ),
-        link("The clock is right", clock, time(now)),
-        link("This gateway claims calls", gateway.is_empty(), none()),
-        match next.is_null() {
-            true => vec![html! { "A check is pending" }, mark(Mark::Wait, "no"), html! { "nothing is due" }],
-            false => link("A check is pending", true, html! { "the next is due at " (time(next)) }),
-        },
-    ];
-    table("From the server to a run", &[text("Link"), text("Holds"), text("Detail")], rows)
 }
 
 #[cfg(test)]

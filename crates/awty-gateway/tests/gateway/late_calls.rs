@@ -1,7 +1,7 @@
 use crate::people::open;
 use crate::visitor::Browser;
 
-/// Calls of other endpoints show what was stopped during a late call, because a cause that has ended leaves no row.
+/// The other endpoints tell what was stopped, if the end of the stop has left no time.
 #[test]
 fn a_late_call_says_what_was_stopped_meanwhile() {
     let (shop, gateway, _) = open();
@@ -38,6 +38,16 @@ fn a_late_call_says_what_was_stopped_meanwhile() {
         }
         for view in [life, &schedule] {
             browser.shows(view, &["35 s late", " came 35 s late. ", sentence]);
+        }
+    }
+    for (table, column, sentence) in [
+        ("awty_http_internal.endpoint", "changed_at", "The schedule was paused or changed until"),
+        ("awty.job", "resumed_at", "Its job was paused until"),
+    ] {
+        postgres(&format!("UPDATE {table} SET {column} = {at} - interval '1 s'"));
+        postgres(&format!("DELETE FROM awty_internal.attempt WHERE leased_at = {meanwhile} AND '{column}' = 'resumed_at'"));
+        for view in [life, &schedule] {
+            browser.shows(view, &[" came 35 s late. ", sentence]);
         }
     }
 }

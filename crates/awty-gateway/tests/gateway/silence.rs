@@ -1,5 +1,6 @@
 //! Provokes each cause of silence. The page must give the reason and a command that helps.
 
+use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
 use crate::visitor::Browser;
 use awty_testkit::{Cluster, Stop};
@@ -81,6 +82,72 @@ fn the_database_tells_why_it_does_not_run_checks() {
     told(&browser, "/why", "the clock of the database is 1 h behind the clock of this gateway", "timedatectl status");
     shop.cluster.set_clock(0);
     told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
+}
+
+/// Waits until the chain says that the link is broken, and why.
+#[track_caller]
+fn broken(browser: &Browser, link: &str, why: &str) {
+    until(&format!("{link}: {why}"), || {
+        let page = text(&browser.get("/why").text);
+        let row = page.split("<tr").find(|row| row.contains(&format!(">{link}<"))).unwrap_or_default();
+        if row.contains(" no</span>") && row.contains(why) { Ok(()) } else { Err(page) }
+    });
+}
+
+#[test]
+fn the_chain_names_the_link_that_is_broken() {
+    let receiver = Receiver::start();
+    let (shop, gateway) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let postgres = |sql: &str| shop.cluster.execute("postgres", &[sql]);
+    let origin = receiver.origin();
+    is_well(&browser, "Nothing is due");
+    broken(&browser, "A check is pending", "nothing is due");
+    // A check is held.
+    shop.app("SELECT awty.register('mail'); SELECT awty.schedule('user', '1', 'mail', after => '0'); SELECT awty.hold('user', '1', 'mail')");
+    broken(&browser, "No check is held", "1 check is held");
+    told(&browser, "/why", "checks of job \"mail\" are held", "SELECT awty.release(entity_name, entity_key, job)");
+    shop.app("SELECT awty.cancel('user', '1', 'mail')");
+    // A target is at its limit.
+    shop.app(&format!("SELECT awty.alter_target('http.app', '{origin}', concurrency => 1)"));
+    shop.app(&format!("SELECT awty_http.send('{origin}/hang')"));
+    receiver.called("/hang", 1);
+    shop.app(&format!("SELECT awty_http.send('{origin}/ok')"));
+    broken(&browser, "No target is at its limit", &format!("{origin} of job \"http.app\": all 1 leases are in use"));
+    until("the full target", || {
+        let page = text(&browser.get("/why").text);
+        if page.contains("its target is full: all 1 leases are in use") { Ok(()) } else { Err(page) }
+    });
+    shop.app(&format!("SELECT awty.alter_target('http.app', '{origin}', reset => '{{concurrency}}')"));
+    // A target is blocked.
+    shop.app(&format!("SELECT awty.alter_target('http.app', '{origin}', blocked_until => 'infinity')"));
+    broken(&browser, "No target is blocked or failing", "blocked until infinity");
+    shop.app(&format!("SELECT awty.alter_target('http.app', '{origin}', blocked_until => '-infinity')"));
+    // A job is paused.
+    shop.app("SELECT awty.pause('mail')");
+    broken(&browser, "No job is paused", "mail");
+    shop.app("SELECT awty.resume('mail')");
+    // All workers are busy.
+    postgres("GRANT CREATE ON SCHEMA public TO app");
+    shop.app("CREATE FUNCTION nap() RETURNS void LANGUAGE sql AS 'SELECT pg_sleep(600)'");
+    shop.app("SELECT awty.register(job, 'nap', timeout => '15 min') FROM unnest('{nap,rest}'::text[]) AS job");
+    postgres("ALTER SYSTEM SET awty.max_workers_per_role = 1");
+    postgres("SELECT pg_reload_conf()");
+    shop.app("SELECT awty.schedule('nap', '1', 'nap', after => '0')");
+    shop.await_text("SELECT count(*) FROM awty.running", "1");
+    shop.app("SELECT awty.schedule('nap', '1', 'rest', after => '0')");
+    broken(&browser, "Workers are free", "all workers that may run it are busy");
+    told(&browser, "/why", "are busy", "consider increasing awty.max_workers_per_role or awty.max_workers");
+    shop.app("SELECT awty.cancel('nap', '1', job) FROM unnest('{nap,rest}'::text[]) AS job");
+    // No standby confirms commits. The page answers all the same.
+    postgres("ALTER SYSTEM SET awty.synchronous_commit = on");
+    postgres("ALTER SYSTEM SET synchronous_standby_names = 'away'");
+    postgres("SELECT pg_reload_conf()");
+    shop.app("SET synchronous_commit = local; SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 s', jitter => '0')");
+    broken(&browser, "No commit waits for a standby", "waits for a synchronous standby");
+    told(&browser, "/why", "waits for a synchronous standby", "FROM pg_stat_replication;");
+    postgres("ALTER SYSTEM RESET synchronous_standby_names");
+    postgres("SELECT pg_reload_conf()");
 }
 
 #[test]

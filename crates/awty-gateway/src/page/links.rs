@@ -1,0 +1,106 @@
+//! The chain from the server to a run, in order: each link holds, or says why not.
+
+use super::parts::{Mark, mark, none, string, table, text, time};
+use super::words::{count, millis};
+use maud::{Markup, html};
+use serde_json::Value;
+
+pub struct Seen<'a> {
+    pub database: &'a Value,
+    /// What people and targets have stopped.
+    pub stops: &'a Value,
+    pub findings: &'a [Value],
+    pub gateway: &'a [String],
+    pub clock: Option<&'a str>,
+    pub times: &'a Value,
+    pub next: &'a Value,
+}
+
+struct Link {
+    name: &'static str,
+    holds: bool,
+    /// Whether a person or a target has stopped it on purpose.
+    is_stop: bool,
+    detail: Markup,
+}
+
+/// Words of awty's reasons. A test provokes each reason.
+const NO_WORKER: [&str; 3] =
+    ["launcher is not running", "no background worker slot was free", "workers that may run it are busy"];
+const NO_STANDBY: [&str; 1] = ["waits for a synchronous standby"];
+const NO_RIGHT: [&str; 4] = ["cannot run it", "cannot be called", "has no LOGIN", "has no CONNECT"];
+
+impl Seen<'_> {
+    pub fn draw(&self) -> Markup {
+        let row = |link: Link| {
+            let word = match (link.holds, link.is_stop) {
+                (true, _) => mark(Mark::Good, "yes"),
+                (false, true) => mark(Mark::Held, "no"),
+                (false, false) => mark(Mark::Bad, "no"),
+            };
+            vec![html! { (link.name) }, word, link.detail]
+        };
+        let links = self.of_server().into_iter().chain(self.of_checks());
+        table("From the server to a run", &[text("Link"), text("Holds"), text("Detail")], links.map(row).collect())
+    }
+
+    fn of_server(&self) -> Vec<Link> {
+        let of = self.database;
+        let (version, library) = (string(&of["version"]), string(&of["library"]));
+        let is_same = library == version || library.starts_with(&format!("{version}."));
+        let is_adopted = of["database_held"] != true && of["held"] != true;
+        vec![
+            link("The database answers", true, html! { (string(&of["name"])) }),
+            link("Library and SQL have the same version", is_same, html! { (version) }),
+            link("The library is loaded", !library.is_empty(), html! { (library) }),
+            link("awty is enabled", of["enabled"] == true, html! { code { "awty.enabled" } }),
+            link("The database is adopted", is_adopted, none()),
+            link("The server is the primary", self.stops["standby"] != true, none()),
+            link("The clock is right", self.clock.is_none(), time(&self.times["now"])),
+            self.unless("No commit waits for a standby", &NO_STANDBY),
+            self.unless("Workers are free", &NO_WORKER),
+            self.unless("Jobs have their rights and functions", &NO_RIGHT),
+            link("This gateway claims calls", self.gateway.is_empty(), none()),
+        ]
+    }
+
+    fn of_checks(&self) -> Vec<Link> {
+        let of = self.database;
+        let (held, lag) = (of["held_checks"].as_i64().unwrap_or(0), of["lag"].as_i64().unwrap_or(0));
+        let wait = if lag > 0 { html! { "the oldest waits for " (millis(lag)) } } else { none() };
+        let error = match of["last_error"].as_str() {
+            Some(error) => html! { (error) " " (time(&of["last_error_at"])) },
+            None => none(),
+        };
+        let held = (held > 0).then(|| format!("{} held", count(held, "check is", "checks are")));
+        let next = match self.next.is_null() {
+            true => html! { "nothing is due" },
+            false => html! { "the next is due at " (time(self.next)) },
+        };
+        vec![
+            stop("No job is paused", self.stops["paused"].as_str()),
+            stop("No check is held", held.as_deref()),
+            stop("No target is blocked or failing", self.stops["closed"].as_str()),
+            stop("No target is at its limit", self.stops["full"].as_str()),
+            link("Due checks run", lag < 60_000, wait),
+            link("The last error is over", of["last_error"].is_null(), error),
+            Link { is_stop: true, ..link("A check is pending", !self.next.is_null(), next) },
+        ]
+    }
+
+    /// A link that holds unless awty gives a reason with one of these texts.
+    fn unless(&self, name: &'static str, words: &[&str]) -> Link {
+        let of_database = ["why", "last_error"].into_iter().filter_map(|field| self.database[field].as_str());
+        let found = self.findings.iter().flat_map(|finding| [string(&finding["finding"]), string(&finding["detail"])]);
+        let broken = of_database.chain(found).find(|text| words.iter().any(|word| text.contains(word)));
+        link(name, broken.is_none(), broken.map_or_else(none, |text| html! { (text) }))
+    }
+}
+
+fn link(name: &'static str, holds: bool, detail: Markup) -> Link {
+    Link { name, holds, is_stop: false, detail }
+}
+
+fn stop(name: &'static str, what: Option<&str>) -> Link {
+    Link { is_stop: true, ..link(name, what.is_none(), what.map_or_else(none, |what| html! { (what) })) }
+}
