@@ -146,6 +146,15 @@ CROSS JOIN LATERAL (
         FROM awty_internal.worker() AS w
         WHERE w.role = j.role::oid AND awty_internal.waits_for_standby(w.pid)
         UNION ALL
+        -- A claim keeps its lock until the standby has acknowledged its commit.
+        SELECT 9, format('process %s claims checks and waits for a synchronous standby', l.pid),
+            'SELECT application_name, state, sync_state FROM pg_stat_replication;'
+        FROM pg_locks AS l
+        WHERE j.function_name IS NULL AND l.locktype = 'object' AND l.granted
+            AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+            AND l.classid = 'awty_internal.lease'::regclass::oid
+            AND awty_internal.waits_for_standby(l.pid)
+        UNION ALL
         SELECT 9, format('%s checks of its job are due, and awty.catch_up_rate runs %s missed checks per second',
                 CASE WHEN due.n > 10000 THEN 'more than 10000' ELSE due.n::text END, rate.n),
             'ALTER SYSTEM SET awty.catch_up_rate = 0; SELECT pg_reload_conf();'
