@@ -63,12 +63,13 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// The lateral join uses the index on job and id, so that it reads no schedules of other tenants.
-const LIST: &str = schedules!(
+/// The lateral join uses the index on job and id, so that it does not read the schedules of other tenants. A list of
+/// paused schedules uses the index on them.
+pub const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w
         WHERE w.job = t.job AND (w.deleted_at IS NULL OR $2 = 'ended') AND w.id > $1
-        AND ($2::text IS NULL OR w.state = $2) AND ($3::text IS NULL OR w.entity_name = $3)
+        AND ($2::text IS DISTINCT FROM 'paused' OR w.paused) AND ($2::text IS NULL OR w.state = $2) AND ($3::text IS NULL OR w.entity_name = $3)
         AND ($4::text IS NULL OR w.labels @> ARRAY[$4]) AND ($5::text IS NULL OR pg_catalog.strpos(pg_catalog.lower(pg_catalog.concat_ws(E'\n', w.uri, w.description,
             pg_catalog.array_to_string(w.labels, E'\n')) COLLATE \"default\"), pg_catalog.lower($5)) > 0)
         AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)

@@ -127,7 +127,7 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
 /// Counts of pending checks stop at 100,000.
 #[test]
 fn each_first_page_reads_a_bounded_number_of_rows() {
-    use awty_gateway::db::{calls, status, views};
+    use awty_gateway::db::{calls, schedules, status, views};
     let (shop, _gateway, _app) = open();
     watch(&shop);
     shop.app("SELECT awty.pause('orders'); INSERT INTO orders SELECT n, 'NEW', now() + '2 days' FROM generate_series(10, 5000) AS n");
@@ -136,8 +136,8 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         "SELECT sum(awty.schedule_many('user', keys, 'mail', after => '3 days')) FROM (
         SELECT array_agg(n::text) AS keys FROM generate_series(1, 120000) AS n GROUP BY n / 1000) AS k",
     );
-    let schedules = "SELECT count(awty_http.schedule('http://127.0.0.1:1099/' || n, every => '20 hours')) FROM generate_series(1, 3000) AS n";
-    shop.app(schedules);
+    let many = "SELECT count(awty_http.schedule('http://127.0.0.1:1099/' || n, every => '20 hours')) FROM generate_series(1, 3000) AS n";
+    shop.app(many);
     shop.cluster.execute(
         "postgres",
         &[
@@ -151,7 +151,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
     let id = shop.text("SELECT quote_literal(min(id)) FROM awty_http.endpoint");
     let few = 5_000;
     let counted = 112_000;
-    let statements: [(&str, &str, &[&str], i64); 20] = [
+    let statements: [(&str, &str, &[&str], i64); 21] = [
         ("late", views::LATE_COUNT, &["1001"], few),
         ("alerts", views::OPEN, &["1", "10"], few),
         ("cleared", views::CLEARED, &["20"], few),
@@ -165,6 +165,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         ("next", views::NEXT_DUE, &[], few),
         ("targets", views::TARGETS, &["10"], few),
         ("stops", views::STOPS, &[], few),
+        ("paused", schedules::LIST, &["''", "'paused'", "NULL", "NULL", "NULL", "NULL", "51"], 200),
         ("problems", views::PROBLEMS, &["NULL", "NULL", "51"], few),
         ("named", views::NAMED, &["'user'", "100"], few),
         (

@@ -88,11 +88,11 @@ fn gateway(directory: &Path) -> Result<String, String> {
         return Err(String::from_utf8_lossy(&init.stderr).into_owned());
     }
     let log = File::create(directory.join("gateway.log")).map_err(|error| error.to_string())?;
-    let is_free = TcpListener::bind("127.0.0.1:8470").is_ok();
-    let address = if is_free { "127.0.0.1:8470" } else { "127.0.0.1:0" };
+    let [page, metrics] = ["127.0.0.1:8470", "127.0.0.1:8471"].map(or_any_port);
     let database = format!("postgresql:///{SHOP}?user=gateway&host={}", directory.display());
     let mut command = Command::new(&program);
-    command.args(["serve", "--allow-localhost", "--drain", "1 s", "--listen", address, "--database", &database]);
+    command.args(["serve", "--allow-localhost", "--drain", "1 s", "--listen", page, "--database", &database]);
+    command.args(["--listen-metrics", metrics]);
     command.arg("--credentials").arg(&credentials).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     let child = command.process_group(0).spawn().map_err(|error| format!("{}: {error}", program.display()))?;
     keep(directory, "gateway", child.id())?;
@@ -101,6 +101,11 @@ fn gateway(directory: &Path) -> Result<String, String> {
         let listen = log.split("listen=").nth(1).and_then(|rest| rest.split_whitespace().next());
         listen.map(str::to_owned).ok_or(log)
     })
+}
+
+/// The usual address, unless another program listens there.
+fn or_any_port(usual: &'static str) -> &'static str {
+    if TcpListener::bind(usual).is_ok() { usual } else { "127.0.0.1:0" }
 }
 
 fn keep(directory: &Path, name: &str, pid: u32) -> Result<(), String> {
