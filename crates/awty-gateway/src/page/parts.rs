@@ -87,7 +87,7 @@ pub fn whole(value: &Value) -> Markup {
 }
 
 pub fn none() -> Markup {
-    html! { span.soft { "–" } }
+    html! { span.soft.none { "–" } }
 }
 
 /// An absolute time with its zone, and how far away it is.

@@ -14,7 +14,7 @@ use crate::db::views;
 use crate::duration::parse_or_zero;
 use awty_core::uri::Uri;
 use axum::extract::Path;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -28,13 +28,15 @@ const BUCKETS: [(&str, i64, usize, &str); 7] = [
     ("6h", 21_600, 360, "90 days"),
     ("1d", 86_400, 360, "360 days"),
 ];
-const USUAL: (&str, i64, usize, &str) = BUCKETS[3];
+/// The usual range is a day.
+const USUAL: usize = 3;
 
 pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let place = format!("/schedules/{}", encoded(&id));
     let row = visit.get(&format!("/v1{place}")).await?.json;
     let asked = visit.query.get("bucket");
-    let (bucket, step, buckets, _) = BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or(USUAL);
+    let (bucket, step, buckets, _) =
+        BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or_else(|| usual(moment(&row["created_at"])));
     // A link with an end shows the same numbers later.
     let until =
         visit.query.get("until").map(|until| moment(&Value::from(until)).ok_or_else(Fail::not_found)).transpose()?;
@@ -50,7 +52,8 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     visit.end(reading).await?;
     let body = html! {
         h1 { (string(&row["uri"])) }
-        p.lead { (state(&row)) ", " (plan(&row)) @if let Some(about) = row["description"].as_str() { ". " (about) } }
+        p.lead { (state(&row)) ", " (plan(&row)) }
+        @if let Some(about) = row["description"].as_str() { p.soft { (about) } }
         @for why in &waits { (reason(why, None)) }
         @if let Some(why) = row["why"].as_str().filter(|why| !waits.iter().any(|wait| wait.contains(why))) { (reason(why, None)) }
         (buttons(&row, &place, visit.writes()))
@@ -69,6 +72,13 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         details { summary { "Repeat this request by hand" } (command(&curl(&row))) }
     };
     Ok(frame::live(&visit, string(&row["uri"]), body))
+}
+
+/// Returns the range of a view that asks for none: a day, or the shortest range that shows all calls of a new schedule.
+fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static str) {
+    let age = created.map_or(i64::MAX, |created| (crate::clock::now() - created).num_seconds());
+    let fits = |(_, step, buckets, _): &(_, i64, usize, _)| age < step * *buckets as i64;
+    BUCKETS.into_iter().take(USUAL).find(fits).unwrap_or(BUCKETS[USUAL])
 }
 
 /// Why a call that is due waits.

@@ -46,7 +46,7 @@ pub(crate) fn show(cluster: &Cluster) -> Result<(), String> {
         Err(error) => Err(error.to_string()),
     })?;
     table(cluster, CALLS);
-    let made = client.query_one("SELECT awty_http.create_token('shop', 'write', '1 hour')", &[]);
+    let made = client.query_one("SELECT awty_http.create_token('shop', 'admin', '1 hour')", &[]);
     let token: String = made.map_err(|error| format!("{error:?}"))?.get(0);
     println!(
         "The gateway goes on, at http://{address}, and so do the endpoints, at http://{receiver}. For an hour, this token signs you in to
