@@ -99,8 +99,12 @@ fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64
 pub fn page(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("page");
     // The rows need no protection from a crash, and the log would need more room than they do.
-    let mut place =
-        Place::open_with(&[("wal_level", "minimal"), ("max_wal_senders", "0"), ("fsync", "off"), ("max_wal_size", "1GB")]);
+    let mut place = Place::open_with(&[
+        ("wal_level", "minimal"),
+        ("max_wal_senders", "0"),
+        ("fsync", "off"),
+        ("max_wal_size", "1GB"),
+    ]);
     let mut postgres = place.cluster.superuser("postgres");
     postgres.batch_execute("ALTER ROLE gateway NOINHERIT; GRANT CREATE ON SCHEMA public TO app").unwrap();
     let schedules = i32::try_from(options.schedules).unwrap();
@@ -162,8 +166,7 @@ pub fn twin(options: &Options) -> Result<Outcome, String> {
     outcome.what = Some(format!(
         "Twin runs: {} schedules every 10 s over {TARGETS} targets that answer at once, measured for {} minutes after a warm-up; in every \
          other run, {PEOPLE} people load a view of the page each second.",
-        options.schedules,
-        options.minutes
+        options.schedules, options.minutes
     ));
     outcome.ratio(["p99 lateness with people", "the twin"], &pairs, TWIN, String::new());
     Ok(outcome)

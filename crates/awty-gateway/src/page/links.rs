@@ -67,7 +67,11 @@ impl Seen<'_> {
     fn of_checks(&self) -> Vec<Link> {
         let of = self.database;
         let (held, lag) = (of["held_checks"].as_i64().unwrap_or(0), of["lag"].as_i64().unwrap_or(0));
-        let wait = if lag > 0 { html! { "the oldest waits for " (millis(lag)) } } else { none() };
+        let wait = if lag > 0 {
+            html! { "the oldest waits for " (millis(lag)) }
+        } else {
+            none()
+        };
         let error = match of["last_error"].as_str() {
             Some(error) => html! { (error) " " (time(&of["last_error_at"])) },
             None => none(),

@@ -45,7 +45,9 @@ fn a_late_call_says_what_was_stopped_meanwhile() {
         ("awty.job", "resumed_at", "Its job was paused until"),
     ] {
         postgres(&format!("UPDATE {table} SET {column} = {at} - interval '1 s'"));
-        postgres(&format!("DELETE FROM awty_internal.attempt WHERE leased_at = {meanwhile} AND '{column}' = 'resumed_at'"));
+        postgres(&format!(
+            "DELETE FROM awty_internal.attempt WHERE leased_at = {meanwhile} AND '{column}' = 'resumed_at'"
+        ));
         for view in [life, &schedule] {
             browser.shows(view, &[" came 35 s late. ", sentence]);
         }

@@ -168,12 +168,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         ("paused", schedules::LIST, &["''", "'paused'", "NULL", "NULL", "NULL", "NULL", "51"], 200),
         ("problems", views::PROBLEMS, &["NULL", "NULL", "51"], few),
         ("named", views::NAMED, &["'user'", "100"], few),
-        (
-            "meanwhile",
-            calls::MEANWHILE,
-            &[&id, "now()::text", "(now() + '2 days')::text"],
-            few,
-        ),
+        ("meanwhile", calls::MEANWHILE, &[&id, "now()::text", "(now() + '2 days')::text"], few),
         ("history", views::HISTORY, &["NULL", "NULL", "51"], few),
         ("status", status::STATUS, &[], counted),
         ("jobs", views::JOBS, &["500"], counted),
