@@ -77,9 +77,11 @@ impl Seen<'_> {
             None => none(),
         };
         let held = (held > 0).then(|| format!("{} held", count(held, "check is", "checks are")));
-        let next = match self.next.is_null() {
-            true => html! { "nothing is due" },
-            false => html! { "the next is due at " (time(self.next)) },
+        let is_pending = of["pending"].as_i64() > Some(0);
+        let next = match (self.next.is_null(), is_pending) {
+            (false, _) => html! { "the next is due at " (time(self.next)) },
+            (true, true) => html! { "each is held, or its job is paused" },
+            (true, false) => html! { "nothing is due" },
         };
         vec![
             stop("No job is paused", self.stops["paused"].as_str()),
@@ -88,7 +90,7 @@ impl Seen<'_> {
             stop("No target is at its limit", self.stops["full"].as_str()),
             link("Due checks run", lag < 60_000, wait),
             link("The last error is over", of["last_error"].is_null(), error),
-            Link { is_stop: true, ..link("A check is pending", !self.next.is_null(), next) },
+            Link { is_stop: true, ..link("A check is pending", is_pending, next) },
         ]
     }
 

@@ -28,6 +28,9 @@ const BUCKETS: [(&str, i64, usize, &str); 7] = [
     ("6h", 21_600, 360, "90 days"),
     ("1d", 86_400, 360, "360 days"),
 ];
+/// Words of awty for a check that has just become due.
+const ABOUT_TO_RUN: &str = "it is due, and waits for an external worker";
+
 /// The usual range is a day.
 const USUAL: usize = 3;
 
@@ -81,12 +84,12 @@ fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static 
     BUCKETS.into_iter().take(USUAL).find(fits).unwrap_or(BUCKETS[USUAL])
 }
 
-/// Why a call that is due waits.
+/// Says why a call that is due waits, unless the gateway is about to claim it.
 async fn waits(reading: &Reading, uri: &str) -> Result<Vec<String>, Fail> {
     let Ok(uri) = Uri::parse(uri) else { return Ok(Vec::new()) };
     let events = views::explain(reading, &uri.entity_name(), uri.entity_key()).await?;
-    let waits = events.iter().filter(|event| event["event"] == "waiting");
-    Ok(waits.map(|event| string(&event["detail"]).to_owned()).collect())
+    let waits = events.iter().filter(|event| event["event"] == "waiting").map(|event| string(&event["detail"]));
+    Ok(waits.filter(|why| !why.starts_with(ABOUT_TO_RUN)).map(str::to_owned).collect())
 }
 
 fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {

@@ -126,6 +126,12 @@ fn the_chain_names_the_link_that_is_broken() {
     // A job is paused.
     shop.app("SELECT awty.pause('mail')");
     broken(&browser, "No job is paused", "mail");
+    shop.app("SELECT awty.schedule('user', '2', 'mail', after => '1 h')");
+    until("the pending check of the paused job", || {
+        let page = browser.get("/why").text;
+        if page.contains("each is held, or its job is paused") { Ok(()) } else { Err(page) }
+    });
+    shop.app("SELECT awty.cancel('user', '2', 'mail')");
     shop.app("SELECT awty.resume('mail')");
     // All workers are busy.
     postgres("GRANT CREATE ON SCHEMA public TO app");
