@@ -7,7 +7,7 @@ use serde_json::Value;
 
 pub struct Seen<'a> {
     pub database: &'a Value,
-    /// What people and targets have stopped.
+    /// What people and targets have stopped, and whether a check is pending.
     pub stops: &'a Value,
     pub findings: &'a [Value],
     pub gateway: &'a [String],
@@ -77,7 +77,7 @@ impl Seen<'_> {
             None => none(),
         };
         let held = (held > 0).then(|| format!("{} held", count(held, "check is", "checks are")));
-        let is_pending = of["pending"].as_i64() > Some(0);
+        let is_pending = self.stops["pending"] == true;
         let next = match (self.next.is_null(), is_pending) {
             (false, _) => html! { "the next is due at " (time(self.next)) },
             (true, true) => html! { "each is held, or its job is paused" },

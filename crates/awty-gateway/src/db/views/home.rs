@@ -92,9 +92,12 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     ORDER BY c.calendar, p.part";
 pub const TARGETS: &str = "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
     FROM awty.target AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
-/// Tells which stops of a person or a target there are, each by its first example.
+/// Tells which stops of a person or a target there are, each by its first example, and whether a check is pending.
 pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
-        'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused), 'closed', t.closed, 'full', t.full)
+        'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused),
+        'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
+            (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1)
+            UNION ALL (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND c.held LIMIT 1)) AS f), 'closed', t.closed, 'full', t.full)
     FROM (SELECT pg_catalog.min(w.what) FILTER (WHERE w.state IN ('blocked', 'open')) AS closed, pg_catalog.min(w.what) FILTER (WHERE w.state = 'full') AS full
         FROM (SELECT t.state, pg_catalog.concat(coalesce(t.target, 'each target'), ' of job \"', t.job, '\": ', t.why) AS what
             FROM awty.target AS t WHERE t.state IN ('blocked', 'open', 'full') LIMIT 1000) AS w) AS t";
