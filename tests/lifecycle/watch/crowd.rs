@@ -70,8 +70,12 @@ fn eight_sessions_change_everything_at_once() {
         let sessions: Vec<_> =
             sessions.into_iter().map(|(mut client, n)| scope.spawn(move || session(&mut client, n))).collect();
         while sessions.iter().any(|session| !session.is_finished()) {
-            // Makes the maintainer schedule a sweep of each rule.
-            shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
+            // The maintainer then schedules a sweep of each rule.
+            // One statement for both rules could lock them in another order than a replaced calendar does.
+            for rule in ["promise", "own"] {
+                let due = format!("UPDATE awty.rule SET swept_at = '-infinity' WHERE rule = '{rule}'");
+                shop.cluster.execute("postgres", &[&due]);
+            }
             shop.run("SELECT awty.pause('own'), awty.resume('own')");
         }
         sessions.into_iter().flat_map(|session| session.join().unwrap()).collect()
