@@ -15,11 +15,11 @@ CREATE TABLE kept.ticket (id bigint PRIMARY KEY, since timestamptz NOT NULL DEFA
 CREATE TABLE kept.told (rule text, key text, level integer, cleared boolean);
 CREATE FUNCTION kept.tell(a awty.alert) RETURNS void LANGUAGE sql AS
     $$ INSERT INTO kept.told VALUES (a.rule, a.entity_key, a.level, a.cleared_at IS NOT NULL) $$;
-SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC');
-SELECT awty.watch('kept.ticket', rule => 'kept_reply', since => 'since', until => $$state = 'there'$$, within => '1 hour', calendar => 'always',
+SELECT awty.create_calendar('kept_always', '{mon-sun 00:00-24:00}', 'UTC');
+SELECT awty.watch('kept.ticket', rule => 'kept_reply', since => 'since', until => $$state = 'there'$$, within => '1 hour', calendar => 'kept_always',
     stopped => $$state = 'waiting'$$, remind => '{30 minutes}', every => '5 seconds', call => 'kept.tell', call_cleared => 'kept.tell');
-SELECT awty.watch('kept.ticket', rule => 'kept_due', due => $$awty.due(since, '20 days', 'always')$$, until => $$state = 'there'$$,
-    calendar => 'always', remind => '{2 days, 1 hour}', escalate => '{1 day}', stopped => $$state = 'waiting'$$, call => 'kept.tell');
+SELECT awty.watch('kept.ticket', rule => 'kept_due', due => $$awty.due(since, '20 days', 'kept_always')$$, until => $$state = 'there'$$,
+    calendar => 'kept_always', remind => '{2 days, 1 hour}', escalate => '{1 day}', stopped => $$state = 'waiting'$$, call => 'kept.tell');
 SELECT awty.register('again', 'camp.in_an_hour');
 SELECT awty.register('retry', 'camp.watch', retry_after => '1 hour');
 SELECT awty.register('deadly', 'camp.watch');
@@ -28,7 +28,7 @@ SELECT awty.register('next', 'camp.watch', on_missed => 'next_slot');
 SELECT awty.register('skip', 'camp.watch', on_missed => 'skip');
 SELECT awty.register('paused', 'camp.watch');
 SELECT awty.pause('paused', 'until later', now() + interval '10 days');
-SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'Europe/Berlin', '{2026-12-25}');
+SELECT awty.create_calendar('kept', '{mon-fri 09:00-17:00}', 'Europe/Berlin', '{2026-12-25}');
 SELECT awty.register('tick', 'camp.watch');
 SELECT awty.register('nightly', 'camp.watch');
 SELECT awty.register('still', 'camp.watch');
