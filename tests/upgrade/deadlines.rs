@@ -6,7 +6,7 @@ use awty_testkit::Cluster;
 pub fn set_up(old: &Cluster, database: &str, role: &str) {
     old.client(database, role)
         .batch_execute(
-            "INSERT INTO kept.ticket VALUES (1, now() - interval '2 hours'), (2, now() - interval '2 hours', 'waiting'), (3), (4, now() - interval '2 hours')",
+            "INSERT INTO kept.ticket VALUES (1, now() - interval '2 hours', 'open'), (2, now() - interval '2 hours', 'waiting'), (3, now(), 'open'), (4, now() - interval '2 hours', 'open')",
         )
         .unwrap();
     let told = "SELECT count(*) = 2 FROM awty.alert WHERE rule = 'kept_reply' AND told > 0 AND level = 1";
