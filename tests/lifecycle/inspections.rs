@@ -119,3 +119,23 @@ fn checks_that_became_due_in_a_pause_run_before_the_next_audit() {
     shop.await_true("the end of the pause", "SELECT NOT EXISTS (SELECT FROM awty.job WHERE paused)");
     await_before_audit(&shop, "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
 }
+
+/// The first inspection after a start finds the first end that is still to come. The next inspection of the database, which
+/// would find it too, follows a minute later.
+#[test]
+fn the_first_end_after_a_start_is_found_at_the_start() {
+    let mut shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.job("later", NOTE, "");
+    shop.schedule("1", "note", "after => '1 s'");
+    let end = shop.ahead(
+        20,
+        "SELECT awty.hold('orders', '1', held_until => {first}); SELECT awty.pause('later', paused_until => {first})",
+    );
+    shop.cluster.restart();
+    shop.await_true("the end", crate::quiet::NOTHING_HELD);
+    assert!(shop.end_of("1").started() >= end);
+    let within_a_minute =
+        "SELECT started_at < pg_postmaster_start_time() + interval '1 minute' FROM awty.future_job_history";
+    assert!(shop.cluster.value::<bool>("postgres", within_a_minute));
+}

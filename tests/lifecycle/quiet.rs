@@ -5,7 +5,7 @@ use awty_testkit::fixture::{GATE, NOTE, Shop, refusal};
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, Utc};
 
-const NOTHING_HELD: &str = "SELECT NOT EXISTS (SELECT FROM awty_internal.hold) AND NOT EXISTS (SELECT FROM awty.future_job WHERE held)
+pub const NOTHING_HELD: &str = "SELECT NOT EXISTS (SELECT FROM awty_internal.hold) AND NOT EXISTS (SELECT FROM awty.future_job WHERE held)
     AND NOT EXISTS (SELECT FROM awty.job WHERE paused OR paused_until IS NOT NULL OR paused_note IS NOT NULL OR paused_by IS NOT NULL)";
 
 fn skipping() -> Shop {
@@ -77,24 +77,6 @@ fn what_has_ended_while_the_server_was_down_has_ended() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT next_check_at > now() FROM awty.future_job"));
     let resumed: DateTime<Utc> = shop.cluster.value("postgres", "SELECT resumed_at FROM awty.job WHERE job = 'later'");
     assert_eq!(resumed, end, "slots before the start, but after the planned end, count by the start");
-}
-
-/// The first inspection after a start finds the first end that is still to come. The next inspection of the database, which
-/// would find it too, follows a minute later.
-#[test]
-fn the_first_end_after_a_start_is_found_at_the_start() {
-    let mut shop = skipping();
-    shop.schedule("1", "note", "after => '1 s'");
-    let end = shop.ahead(
-        20,
-        "SELECT awty.hold('orders', '1', held_until => {first}); SELECT awty.pause('later', paused_until => {first})",
-    );
-    shop.cluster.restart();
-    shop.await_true("the end", NOTHING_HELD);
-    assert!(shop.end_of("1").started() >= end);
-    let within_a_minute =
-        "SELECT started_at < pg_postmaster_start_time() + interval '1 minute' FROM awty.future_job_history";
-    assert!(shop.cluster.value::<bool>("postgres", within_a_minute));
 }
 
 #[test]
