@@ -19,7 +19,7 @@ const ENDS: [(&str, &str); 5] = [
     ("server", "The database server was down; it started at"),
     ("gateway", "No gateway called; this gateway started at"),
     ("schedule", "The schedule was paused or changed until"),
-    ("settings", "No call was made until the database server read its settings, as it does when awty is switched on:"),
+    ("settings", "Calls began again when the database server read its settings, as it does if awty is switched on:"),
 ];
 
 pub struct Last {

@@ -94,7 +94,7 @@ impl Seen<'_> {
         ]
     }
 
-    /// A link that holds unless awty gives a reason with one of these texts.
+    /// Makes a link that is broken if a reason of awty has one of these texts.
     fn unless(&self, name: &'static str, words: &[&str]) -> Link {
         let of_database = ["why", "last_error"].into_iter().filter_map(|field| self.database[field].as_str());
         let found = self.findings.iter().flat_map(|finding| [string(&finding["finding"]), string(&finding["detail"])]);

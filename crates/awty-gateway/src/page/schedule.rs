@@ -189,6 +189,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn a_new_schedule_shows_all_its_calls() {
+        let range = |minutes: i64| usual(Some(crate::clock::now() - chrono::TimeDelta::minutes(minutes))).3;
+        assert_eq!([1, 30, 120, 2_000].map(range), ["5 min", "1 h", "6 h", "1 day"]);
+        assert_eq!(usual(None).3, "1 day");
+    }
+
+    #[test]
     fn the_request_can_be_repeated_by_hand() {
         let row = json!({"method": "POST", "uri": "https://a.example/it's", "headers": {"X-A": "$(rm)"}, "body_text": "@/etc/passwd"});
         assert_eq!(
