@@ -38,7 +38,10 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     field.sql("mallory", "CREATE TABLE mallory.t (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text); INSERT INTO mallory.t VALUES (1)");
     field.sql(
         "postgres",
-        "SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, within => '1 s', existing => 'all', escalate => '{1 day}', run_as => 'postgres')",
+        "CREATE TABLE public.told (who text);
+         CREATE FUNCTION public.tell(awty.alert) RETURNS void LANGUAGE sql AS 'INSERT INTO public.told VALUES (current_user)';
+         SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, within => '1 s', existing => 'all', escalate => '{1 day}',
+             call => 'public.tell', run_as => 'postgres')",
     );
     field.sql(
         "mallory",
@@ -50,6 +53,12 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     field.sql("postgres", "UPDATE awty.rule SET swept_at = '-infinity'; SELECT awty.check_now('t', 2)");
     field.alice_goes_on();
     mallory_was_alone(&field, 5);
+    // run_as is the role of the job and of `call`.
+    let ran: String = field.one(
+        "postgres",
+        "SELECT DISTINCT j.role::text || ', ' || t.who FROM awty.job AS j, told AS t WHERE j.job = 't'",
+    );
+    assert_eq!(ran, "postgres, postgres");
 }
 
 /// PostgreSQL evaluates the WHEN of a trigger in the statement of the writer, as a CHECK. The trigger itself reads the row
