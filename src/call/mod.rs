@@ -1,4 +1,5 @@
 pub mod args;
+pub mod caller;
 pub mod entity;
 pub mod options;
 pub mod rights;

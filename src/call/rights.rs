@@ -4,13 +4,13 @@
 //! error names a job only to roles that may see it.
 
 use super::args::Args;
-use crate::error::{self, Error, LeaseError, Result};
+use super::caller::{self, Caller};
+use crate::error::{self, Error, LeaseError, Result, TravelError};
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
 use crate::restore::Hold;
-use crate::run::call::{self, Caller};
 use crate::settings;
 use crate::shmem::{self, State, wakeup};
 use crate::store::job::{self, Job};
@@ -47,7 +47,7 @@ pub fn gate_lease(function: &'static str) -> Result<()> {
 
 /// Refuses a trial within a run, because it would end the timer of the run.
 pub fn gate_trial(function: &'static str) -> Result<()> {
-    if call::caller().is_some() { Err(Error::WithinRun { function }) } else { Ok(()) }
+    if caller::of_function().is_some() { Err(TravelError::WithinRun { function }.into()) } else { Ok(()) }
 }
 
 fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
@@ -60,7 +60,7 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
             return Err(Error::ReadOnly { function });
         }
         // A dry run undoes what the function does.
-        if pg_sys::InSecurityRestrictedOperation() && call::caller() != Some(Caller::Confined) {
+        if pg_sys::InSecurityRestrictedOperation() && caller::of_function() != Some(Caller::Confined) {
             return Err(Error::Restricted { function });
         }
     }

@@ -51,9 +51,6 @@ pub enum Error {
     Restricted {
         function: &'static str,
     },
-    WithinRun {
-        function: &'static str,
-    },
     NotTrigger {
         function: &'static str,
     },

@@ -7,6 +7,7 @@ use pgrx::prelude::PgLogLevel;
 pub enum TravelError {
     Off,
     Travelled,
+    WithinRun { function: &'static str },
     TooMany { max: u32 },
     NotPositive { argument: &'static str },
 }
@@ -25,6 +26,11 @@ impl TravelError {
                 "ROLLBACK;",
             )
             .detail("Its rows would contain times in the future."),
+            TravelError::WithinRun { function } => say(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("cannot execute {function} within a run of a job"),
+                "Call it from a session.",
+            ),
             TravelError::TooMany { max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!("a transaction cannot travel through more than {max} runs"),

@@ -49,11 +49,6 @@ impl Error {
                 "Call it from a trigger or from the application.",
             )
             .detail("Index expressions, materialized views and maintenance commands must have no such effects."),
-            Error::WithinRun { function } => say(
-                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("cannot execute {function} within a run of a job"),
-                "Call it from a session.",
-            ),
             Error::NotTrigger { function } => say(
                 Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 format!("{function} was not called by a trigger"),

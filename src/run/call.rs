@@ -3,6 +3,8 @@
 //! Invariant: when [`ask`] returns, no code of the function is left to execute at commit. The settings and the
 //! current user are restored.
 
+use crate::call::caller;
+pub use crate::call::caller::Caller;
 use crate::error::Error;
 use crate::failpoint::failpoint;
 use crate::function::{Function, Signature};
@@ -14,43 +16,14 @@ use crate::watch;
 use awty_core::Answer;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, pg_sys};
-use std::cell::Cell;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
-    Worker,
-    /// The call is in a client's session. It runs in a subtransaction, so that the client's cursors and queries stay
-    /// open.
-    Client,
-    /// As [`Client`](Self::Client), but in a security-restricted operation, because the session has rights that the
-    /// job's role does not have.
-    Confined,
-}
-
-thread_local! {
-    static CALLER: Cell<Option<Caller>> = const { Cell::new(None) };
-}
-
-/// Returns the caller of the job's function that this process is executing.
-pub fn caller() -> Option<Caller> {
-    CALLER.get()
-}
 
 pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
-    struct Over;
-    impl Drop for Over {
-        fn drop(&mut self) {
-            CALLER.set(None);
-        }
-    }
-    let _over = Over;
-    CALLER.set(Some(caller));
     let ask = || match function.takes {
         Signature::Set => ask_set(job, function, rows, caller),
         Signature::Check => rows.iter().map(|row| ask_one(function, Some(*row), caller)).collect(),
         Signature::Nothing => rows.iter().map(|_| ask_one(function, None, caller)).collect(),
     };
-    if caller == Caller::Confined { role::confined(ask) } else { ask() }
+    caller::during(caller, || if caller == Caller::Confined { role::confined(ask) } else { ask() })
 }
 
 fn ask_one(function: Function, argument: Option<pg_sys::Datum>, caller: Caller) -> Result<Answer, Failure> {

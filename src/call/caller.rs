@@ -1,0 +1,34 @@
+//! Remembers who calls the function of a job in this process.
+
+use std::cell::Cell;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    Worker,
+    /// The call runs in a subtransaction, so the client's cursors and queries stay open.
+    Client,
+    /// As [`Client`](Self::Client), but in a security-restricted operation, because the session has rights that the
+    /// job's role does not have.
+    Confined,
+}
+
+thread_local! {
+    static CALLER: Cell<Option<Caller>> = const { Cell::new(None) };
+}
+
+/// Returns the caller of the job's function that this process is executing.
+pub fn of_function() -> Option<Caller> {
+    CALLER.get()
+}
+
+pub fn during<R>(caller: Caller, call: impl FnOnce() -> R) -> R {
+    struct Over;
+    impl Drop for Over {
+        fn drop(&mut self) {
+            CALLER.set(None);
+        }
+    }
+    let _over = Over;
+    CALLER.set(Some(caller));
+    call()
+}
