@@ -34,7 +34,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
                 (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE job = h.job AND function_name IS NOT NULL), message, sqlstate,
-                {clock_was_set} AND max(pg_xact_commit_timestamp(xmin) - finished_at) OVER (PARTITION BY xmin::text) > interval '200 ms'
+                {clock_was_set} AND (max(pg_xact_commit_timestamp(xmin) - finished_at) OVER (PARTITION BY xmin::text) > interval '200 ms'
+                    OR xmin::text = (SELECT c.xmin::text FROM pg_class AS c WHERE c.oid = h.tableoid))
          FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept', 'kept_reply', 'kept_due')",
     ))?;
     let placed = rows(
