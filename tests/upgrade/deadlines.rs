@@ -38,8 +38,9 @@ pub fn go_on(new: &Cluster, database: &str, role: &str) {
              INSERT INTO kept.ticket VALUES (5, now() - interval '29 minutes 55 seconds'), (6, now() - interval '21 days')",
         )
         .unwrap();
+    // The next check is the reminder's.
     let moved =
-        "SELECT f.next_check_at = awty.next_slot(t.since + interval '1 hour' + (upper(s.stops) - lower(s.stops)))
+        "SELECT f.next_check_at = awty.next_slot(t.since + interval '30 minutes' + (upper(s.stops) - lower(s.stops)))
             AND lower(s.stops) = t.since AND s.stopped_since IS NULL
         FROM kept.ticket AS t JOIN awty_internal.stop AS s ON s.key = t.id::text AND s.rule = 'kept_reply'
         JOIN awty.future_job AS f ON f.entity_key = s.key AND f.job = s.rule WHERE t.id = 2";
