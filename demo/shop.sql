@@ -8,10 +8,11 @@ CREATE TABLE shop.orders (
 );
 CREATE INDEX orders_to_ship_idx ON shop.orders (ready_at) WHERE status = 'UNSHIPPED';
 
--- The whole rule. Its alerts are in awty.alert.
+-- This call is the whole rule. awty writes its alerts to awty.alert.
 SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 seconds', escalate => '{5 seconds}');
 
--- This trigger fires after the rule's trigger because of its name, so it reads the clock later.
+-- PostgreSQL fires triggers in the order of their names. The trigger shipped fires after awty's triggers, so it reads
+-- the clock later.
 CREATE TABLE shop.shipment (
     order_id         bigint PRIMARY KEY REFERENCES shop.orders,
     shipped_at       timestamptz NOT NULL

@@ -9,7 +9,8 @@
 DROP SCHEMA IF EXISTS awty_citus CASCADE;
 CREATE SCHEMA awty_citus;
 
--- Each node has shards of this table. A row for a node fires the trigger on that node, in the transaction of the move.
+-- Each node has shards of this table. Inserting a row for a node fires the trigger on that node, in the transaction
+-- that moves the shard.
 CREATE TABLE awty_citus.parcel (
     place bigint NOT NULL,
     relation text NOT NULL,
@@ -22,7 +23,8 @@ SELECT create_distributed_table('awty_citus.parcel', 'place', colocate_with => '
 CREATE FUNCTION awty_citus.handle() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NEW.checks IS NULL THEN
-        -- FOR UPDATE undoes a run in progress, and waits for the commit of a client that has locked a check.
+        -- FOR UPDATE locks the checks. The lock undoes a run in progress, and waits until a client that has locked a
+        -- check commits.
         SELECT coalesce(jsonb_agg(to_jsonb(c)), '[]') INTO NEW.checks
         FROM (SELECT f.* FROM awty.future_job AS f
               WHERE f.entity_name = ANY (NEW.entity_names)
@@ -69,7 +71,8 @@ BEGIN
     source_place := awty_citus.place(source.groupid);
     target_place := awty_citus.place((
         SELECT n.groupid FROM pg_dist_node AS n WHERE n.nodename = node_name AND n.nodeport = node_port));
-    -- Citus refuses a move after other changes, so the move comes first. Until the commit, no other transaction writes to the shard.
+    -- Citus refuses to move a shard after other changes in the transaction, so the move comes first. Until the commit,
+    -- no other transaction writes to the shard.
     PERFORM citus_move_shard_placement(shard, source.nodename, source.nodeport, node_name, node_port, mode);
     INSERT INTO awty_citus.parcel VALUES (source_place, relation::text, shard, entity_names) RETURNING checks INTO taken;
     INSERT INTO awty_citus.parcel VALUES (target_place, relation::text, shard, entity_names, taken);

@@ -2,7 +2,7 @@ use awty_testkit::PATIENCE;
 
 use crate::field::{DB, Field, answer};
 
-/// Returns the SQLSTATE of the second call, which waits because the first one keeps its transaction open.
+/// Returns the SQLSTATE of the second call. This call waits, because the first call's transaction is still open.
 #[track_caller]
 fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     let [mut before, mut after] = [first.0, second.0].map(|role| field.client(role));

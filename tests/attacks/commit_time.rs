@@ -81,7 +81,7 @@ fn a_violation_that_was_deferred_undoes_the_run_and_is_archived() {
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.u"), 0);
 }
 
-/// A rollback does not reset a sequence, so `mallory.tries` counts all attempts.
+/// The sequence `mallory.tries` counts all attempts, because a rollback does not reset a sequence.
 #[test]
 fn a_serialization_failure_is_tried_again() {
     let field = Field::new();

@@ -4,8 +4,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// In seconds. A check with a larger delay has waited for the long run of another check, because a busy machine alone
-/// does not delay a check so long.
+/// A check that is delayed by more seconds has waited for another check's run, because a busy machine alone does not
+/// delay a check so long.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";

@@ -23,7 +23,7 @@ fn nobody_touches_another_roles_job() {
         "CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
     field.sql("mallory", own);
     field.refused("mallory", "SELECT awty.register('hers', 'mallory.f')", "42710");
-    // PUBLIC may execute the function, but mallory may not use its schema.
+    // PUBLIC may execute alice's function, but mallory lacks the right USAGE on the schema.
     let refusal = field.refused("mallory", "SELECT awty.register('x', 'alice.hers')", "42501");
     assert!(refusal.message.contains("schema"), "{refusal:?}");
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 0);

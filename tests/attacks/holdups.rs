@@ -99,7 +99,7 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let mut holding = field.client("mallory");
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
-    // Adds the rows that `awty.hold()` adds if a client calls it during a run.
+    // Inserts the rows that `awty.hold()` would insert if a client called it during a run.
     field.sql(
         "postgres",
         "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
@@ -132,7 +132,7 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// The alert escalates again after one day, so the row still has a pending check when it is late.
+/// The rule has a second level after one day, so a late row still has a pending check.
 fn watch(field: &Field, role: &str, rule: &str) {
     let table = format!("{role}.{rule}");
     field.sql(
@@ -147,7 +147,7 @@ fn watch(field: &Field, role: &str, rule: &str) {
     field.cluster.await_sql(DB, "the alert", &alert);
 }
 
-/// The registration of a job makes the maintainer inspect the database.
+/// Registering a job triggers an inspection of the database.
 fn inspect(field: &Field) {
     field.job("alice", "another", "BEGIN RETURN NULL; END");
 }

@@ -8,7 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Shorter than the minute between two inspections of a database.
+/// A check that ends within this time has not waited for an inspection, because inspections are a minute apart.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {

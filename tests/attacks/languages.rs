@@ -17,7 +17,7 @@ for keep in (GD, SD, sys.__dict__):
 return None
 $$;"#;
 
-/// PL/Perl has one interpreter for each role of a process, but PL/Python has one for all roles.
+/// In one process, PL/Perl uses an interpreter for each role, but PL/Python uses one interpreter for all roles.
 #[test]
 fn no_interpreter_is_shared_between_roles() {
     let field = Field::new();

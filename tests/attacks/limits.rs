@@ -50,7 +50,7 @@ fn no_setting_takes_the_time_limit_away() {
     assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
-/// A trial within a trial would end the timer of the first.
+/// awty refuses a trial within a trial, because the inner trial would end the timer of the outer trial.
 #[test]
 fn a_trial_within_a_run_changes_no_time_limit() {
     let field = Field::new();
@@ -65,7 +65,7 @@ fn a_trial_within_a_run_changes_no_time_limit() {
     assert_eq!(tried.get::<_, Option<String>>(0).as_deref(), Some("57014"));
 }
 
-/// The session belongs to another role. For the page, it is a session of the gateway.
+/// The session belongs to a superuser, and tries mallory's function after SET ROLE, as the gateway does.
 #[test]
 fn a_tried_function_that_catches_its_cancellation_ends_the_session() {
     let field = Field::new();

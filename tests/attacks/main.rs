@@ -1,4 +1,4 @@
-//! Each test has its own cluster, in which `mallory` attacks and `alice` minds her own business.
+//! Each test has its own cluster, in which the role `mallory` attacks the role `alice`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

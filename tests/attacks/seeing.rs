@@ -1,4 +1,4 @@
-//! Tests each cell of the table in the documentation that says which role sees failures, runs, figures and forecasts.
+//! The documentation has a table of the roles that see failures, runs, figures and forecasts. Tests each of its cells.
 
 use crate::field::{DB, Field};
 
@@ -7,8 +7,8 @@ fn seen(field: &Field, role: &str, what: &str) -> String {
     field.one(role, &sql)
 }
 
-/// Alice owns the job, riva may read it, and mona is a member of pg_monitor. Sam has lost the right to schedule the
-/// job's checks, and mallory never had a right.
+/// Alice owns the job, riva has the right to read the job, and mona is a member of pg_monitor. Sam has lost the right
+/// to schedule the job's checks, and mallory never had a right.
 fn field() -> Field {
     let field = Field::new();
     for role in ["riva", "sam", "mona"] {

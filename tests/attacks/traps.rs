@@ -1,4 +1,4 @@
-//! Code of mallory runs with another role's rights for a moment. It tries to keep these rights.
+//! For a moment, mallory's code runs with another role's rights. The code tries to keep these rights.
 
 use crate::field::{DB, Field};
 

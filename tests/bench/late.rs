@@ -6,7 +6,7 @@ use crate::stats::percentile;
 use chrono::{DateTime, Utc};
 
 const CHECKS: u32 = 1000;
-/// An idle worker exits after one second, so each due time needs a new worker.
+/// Seconds between two due times. An idle worker exits after one second, so each due time needs a new worker.
 const COLD: u32 = 4;
 
 pub fn late(options: &Options) -> Outcome {
@@ -44,7 +44,7 @@ fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     client.batch_execute("ANALYZE awty.future_job").unwrap();
     sleep_until(&mut client, end);
     shop.await_done(&mut client, &[last]);
-    // A worker may already be running at the first due time.
+    // Omits the first due time, because a worker may already be running then.
     let sql =
         "SELECT extract(epoch FROM min(lateness))::float8 * 1000, extract(epoch FROM max(lateness))::float8 * 1000
                FROM awty.future_job_history

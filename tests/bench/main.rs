@@ -1,9 +1,10 @@
-//! Usage: `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of a table, each in its own throwaway
-//! cluster. `bench soak|skew|speed|page|page-twin|rest` measures the gateway ([`calls`]), and `bench deadlines` calendars and
-//! stops ([`deadlines`]). `bench pages` only writes the pages in `docs/` from `docs/results/*.json`.
+//! Usage: `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of the results table, each in its own
+//! throwaway cluster. `bench soak|skew|speed|page|page-twin|rest` measures the gateway ([`calls`]), and `bench
+//! deadlines` calendars and stops ([`deadlines`]). `bench pages` only writes the pages in `docs/` from
+//! `docs/results/*.json`.
 //!
-//! Invariant: every ratio compares two things that are measured in turn in one run. It is the median of at least five
-//! pairs.
+//! Invariant: every ratio compares two things that are measured in turn in one run. The ratio is the median of at least
+//! five pairs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
 

@@ -80,7 +80,6 @@ fn pages() -> impl Iterator<Item = &'static Page> {
     [&TEN_MINUTES, &ON_17, &LARGE].into_iter().chain(MEASUREMENTS.iter().map(|(.., page)| page))
 }
 
-/// Writes the pages that have results.
 pub fn write_all() -> Result<(), String> {
     let is_measured = |page: &&Page| page.results(false).is_ok_and(|file| file.exists());
     pages().filter(is_measured).try_for_each(|page| page.write(false).map(drop))
@@ -165,7 +164,7 @@ mod tests {
         for results in pages() {
             let outcomes = results.outcomes(false).unwrap();
             let page = Page::directory(false).unwrap().join(results.page).with_extension("md");
-            // A program that never ran on a quiet machine has neither a page nor results.
+            // A measurement that never ran on a quiet machine has neither a page nor results.
             assert_eq!(!outcomes.is_empty(), page.is_file(), "{}", results.results);
             let Ok(page) = fs::read_to_string(page) else { continue };
             assert_eq!(

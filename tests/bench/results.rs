@@ -48,7 +48,7 @@ impl Wanted {
     }
 }
 
-/// A picture. Its axes are logarithmic, or begin at 0 for values over time.
+/// A chart. Its axes are logarithmic, or begin at 0 if the chart shows values over time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,
@@ -57,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// Lines of this picture. Without lines, the picture of an earlier measurement is kept.
+    /// Lines of this chart. If there are none, the page keeps the chart of an earlier measurement.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

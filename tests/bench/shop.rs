@@ -102,7 +102,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // If checks began before all were scheduled, the next try gets twice the time.
+            // Checks were due before all of them were scheduled, so the next try gets twice the time.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);

@@ -1,5 +1,5 @@
-//! `page` measures how long the first page of each view takes with very many rows. `page-twin` measures, in twin runs,
-//! whether people who reload the page each second delay calls.
+//! `page` measures how long the first page of each view takes with very many rows. `page-twin` measures whether people
+//! who reload the page each second delay calls, by runs with and without these people.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::speed::lists::{ask, fill};
@@ -32,16 +32,16 @@ const VIEWS: [&str; 15] = [
 const REQUESTS: usize = 20;
 const MEDIAN_MS: Wanted = Wanted::AtMost(200.0);
 const WORST_MS: Wanted = Wanted::AtMost(1_000.0);
-/// Attempts of each schedule. Checks are ten times as many as schedules.
+/// Number of attempts of each schedule.
 const ATTEMPTS: i32 = 100;
 
 const TARGETS: usize = 100;
 const PEOPLE: usize = 10;
-/// Seconds before the measurement, in which each schedule is called once.
+/// Seconds of warm-up before the measurement. The gateway calls each schedule once in this time.
 const WARM: f64 = 12.0;
 const TWIN: Wanted = Wanted::AtMost(1.5);
 
-/// Starts the gateway. Returns its address, and the cookie line of each person.
+/// Starts the gateway. Returns the gateway's address, and each person's cookie header.
 fn open(place: &mut Place) -> (String, Vec<String>) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let token = "SELECT awty_http.create_token('app', 'admin', '1 day')::text";
@@ -53,7 +53,7 @@ fn open(place: &mut Place) -> (String, Vec<String>) {
     (address, cookies)
 }
 
-/// Reads one view each second, in turn, until `end`.
+/// Reads the views in turn, one each second, until `end` is set.
 fn reload(address: &str, cookie: &str, first: usize, end: &AtomicBool) -> Result<Vec<f64>, String> {
     let mut times = Vec::new();
     for view in VIEWS.iter().cycle().skip(first) {
@@ -98,7 +98,8 @@ fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64
 
 pub fn page(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("page");
-    // The rows need no protection from a crash, and the log would need more room than they do.
+    // These settings save WAL. The rows need no protection from a crash, and their WAL would need more disk space than
+    // the rows.
     let mut place = Place::open_with(&[
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),

@@ -9,7 +9,7 @@ use crate::stats::Pairs;
 
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
-/// Seconds before the measurement, in which each schedule is called once.
+/// Seconds of warm-up before the measurement. The gateway calls each schedule once in this time.
 const WARM: f64 = 12.0;
 const WANTED: Wanted = Wanted::AtMost(1.5);
 

@@ -1,4 +1,4 @@
--- Does the bookkeeping of successful calls in plain SQL.
+-- Claims and completes calls in plain SQL, and writes the rows that awty writes for successful calls.
 CREATE SCHEMA plain;
 CREATE TABLE plain.pending (LIKE awty.future_job INCLUDING ALL);
 CREATE TABLE plain.lease (LIKE awty_internal.lease INCLUDING ALL);

@@ -35,7 +35,7 @@ impl Field {
             let row = client.query_one(is_booked, &[]).map_err(|error| error.to_string())?;
             if row.get(0) { Ok(()) } else { Err("they are not".into()) }
         })?;
-        // A second call for one check would arrive within this half second.
+        // Waits for half a second, in which a second call for one check would arrive.
         pass(0.5);
         let arrivals: Vec<Arrival> = self.place.receiver.since(from);
         each_once(&arrivals, calls)?;

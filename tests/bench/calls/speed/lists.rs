@@ -1,4 +1,4 @@
-//! Measures requests for lists. The first requests do not count, because they plan the statements.
+//! Measures requests for lists. The first requests do not count, because PostgreSQL plans the statements for them.
 
 use super::compare::add;
 use crate::calls::Options;
@@ -14,7 +14,7 @@ const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
 const FACTOR: i32 = 50;
 const ATTEMPTS: i32 = 10;
-/// A token allows only a hundred requests at once.
+/// Few requests, because a token allows only a hundred requests at once.
 const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
 const WANTED: Wanted = Wanted::AtMost(2.0);
@@ -60,7 +60,7 @@ fn analyze(client: &mut Client) {
     }
 }
 
-/// Makes a request. `header` is a line that identifies the caller.
+/// Sends a request, and returns its duration in seconds. `header` identifies the caller.
 pub fn ask(address: &str, header: &str, path: &str) -> Result<f64, String> {
     let began = Instant::now();
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;

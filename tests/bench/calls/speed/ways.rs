@@ -1,4 +1,4 @@
-//! Measures programs that make calls. Each starts when all calls are in its queue.
+//! Measures programs that make HTTP calls. Each program starts when all calls are in its queue.
 
 use super::field::{Field, LONGEST};
 use super::run::{Calls, Run};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// awty_http's default for one target. The other programs get the same limit.
+/// Concurrent calls to one target: awty_http's default. The other programs get the same limit.
 const AT_ONCE: u32 = 10;
 const BATCH: i32 = 500;
 const FILES: u32 = 10_000;
@@ -47,7 +47,7 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
 pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
-    // pg_net opens one connection for each call of a batch.
+    // pg_net needs many open files, because it opens one connection for each call of a batch.
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type LIKE 'pg_net%'";
     let worker: i32 = client.query_one(worker, &[]).map_err(|error| format!("pg_net's worker: {error}"))?.get(0);
     field.place.cluster.allow_files(worker, FILES);
