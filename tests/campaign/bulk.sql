@@ -1,5 +1,5 @@
 -- Adds thousands of checks far in the future (fillers) and removes them, so that the files of awty's tables grow and
--- shrink. Between their rows are checks that are due at once (followers).
+-- shrink. Due checks (followers) have their rows between the fillers' rows.
 
 -- The sum of this table is the number of pending fillers.
 CREATE TABLE camp.bulk (checks bigint NOT NULL);
@@ -10,7 +10,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The first follower runs long, so that its worker has more followers to run when a fault changes the table.
+-- The first follower runs long. When a fault changes the table, the worker therefore still has other followers to run.
 CREATE FUNCTION camp.fill(tag text, job text, fillers bigint, followers integer, nap float8) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,6 +1,6 @@
 //! Checks awty's own tables and the promises P1 to P4, P11, P12, P14, P15 and parts of P6 to P8 (docs/promises.md).
 //!
-//! Invariant: the result depends only on the evidence. The evidence is read in one snapshot, after the clients' log was
+//! Invariant: the result depends only on [`Evidence`], which is read in one snapshot, after the clients' log was
 //! copied. A snapshot contains each commit as a whole or not at all, so jobs may run meanwhile.
 
 use crate::faults::MAX_CRASHES;
@@ -88,7 +88,7 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// Number of overlaps that runs of one check have noticed, including runs that were rolled back.
+    /// How often a run has noticed another run of its check, including runs that were rolled back.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
@@ -121,10 +121,11 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// After this many crashes since a check was scheduled, awty may hold it, even if other checks caused the crashes.
+/// After this many crashes since a check was scheduled, awty may hold the check, even if other checks caused the
+/// crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Seconds after its timeout in which a run must end: the watchdog's `GRACE` plus one second.
+/// A run must end within this many seconds after its timeout: the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
 /// Longest delay of a run in seconds when a fault freezes a worker.
 const NOISE: f64 = 10.0;

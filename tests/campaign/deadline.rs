@@ -10,11 +10,12 @@ use awty_testkit::postgres::{Client, Error};
 const KEYS: u64 = 24;
 const RULES: [&str; 2] = ["ticket", "promise"];
 
-/// Counts of the rules, which must be read before the snapshot of [`BROKEN`], because shared memory is in no snapshot.
+/// Reads the rules' counts from shared memory. The caller must execute it before the snapshot of [`BROKEN`], because a
+/// snapshot does not contain shared memory.
 pub const COUNTED: &str = "SELECT coalesce(jsonb_agg(jsonb_build_object('job', job, 'met', met, 'late', late)), '[]')
     FROM awty.job_status WHERE job IN ('ticket', 'promise')";
 
-/// Finds contradictions to the logs. $1 is true if the clock was set, and $2 is the result of [`COUNTED`].
+/// Returns contradictions to the logs. $1 is true if the clock was set, and $2 is the result of [`COUNTED`].
 pub const BROKEN: &str = "SELECT promise, what FROM camp.broken_deadlines($1, $2)";
 
 pub const SET_UP: &str = "SELECT camp.replace_calendar('office');

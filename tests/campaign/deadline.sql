@@ -1,11 +1,11 @@
--- Two rules watch this table, by the open minutes of a calendar that frank replaces. The rule ticket has since and
--- within, and rows in the state waiting are stopped. The rule promise has due.
+-- Two rules watch the table camp.ticket. Both count only the open minutes of a calendar, which frank replaces. The rule
+-- ticket has since and within, and stops the clock of rows in the state waiting. The rule promise has due.
 --
--- The functions below compute what awty must do from the writing transactions' logs. They count minute by minute, and
--- call no function of awty.
+-- The functions below compute from the transactions' logs what awty must do. They count minute by minute, and call no
+-- function of awty.
 CREATE TABLE camp.ticket (id bigint PRIMARY KEY, since timestamptz, state text NOT NULL, note text);
 
--- Logs each write of a row. A row without a state was deleted.
+-- Logs each write to camp.ticket. An entry without a state means that the row was deleted.
 CREATE TABLE camp.ticket_log (
     n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id      bigint NOT NULL,
@@ -19,8 +19,8 @@ CREATE INDEX ON camp.ticket_log (id, n);
 -- Logs each definition of a calendar, with the closed minutes of each day in UTC.
 CREATE TABLE camp.calendar (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, calendar text NOT NULL, shut integer[] NOT NULL);
 
--- Logs each definition of a rule. lengths has the times of its levels. For a rule with due, the due time includes the
--- first length.
+-- Logs each definition of a rule. lengths has the times of the rule's levels. For a rule with due, the due time
+-- includes the first length.
 CREATE TABLE camp.promised (
     n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     rule    text NOT NULL,
@@ -29,7 +29,8 @@ CREATE TABLE camp.promised (
     every   interval
 );
 
--- Logs holds, releases and pauses. A row without an alert is a pause. The time -infinity ends a hold or pause.
+-- Logs holds, releases and pauses. An entry without an alert is a pause of the rule. The time -infinity ends a hold or
+-- pause.
 CREATE TABLE camp.quiet (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, rule text NOT NULL, alert bigint, until timestamptz NOT NULL);
 CREATE INDEX ON camp.quiet (alert, n);
 
@@ -54,7 +55,7 @@ BEGIN
     SELECT (CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END).id, NEW.since, NEW.state;
     RETURN NULL;
 END $$;
--- Triggers fire in the order of their names, so awty's triggers fire first.
+-- Triggers fire in the order of their names, so zz_log fires after awty's triggers.
 CREATE TRIGGER zz_log AFTER INSERT OR UPDATE OR DELETE ON camp.ticket FOR EACH ROW EXECUTE FUNCTION camp.log_ticket();
 
 CREATE FUNCTION camp.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$
@@ -85,7 +86,7 @@ BEGIN
     PERFORM awty.create_calendar(name, camp.hours(shut), 'Asia/Kathmandu', replace => true);
 END $$;
 
--- Acts of the owner. Each act writes its log.
+-- The owner's actions. Each function logs its action.
 CREATE FUNCTION camp.watch(name text, seconds integer, more interval[], again interval) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     first interval := make_interval(secs => seconds);
@@ -173,7 +174,7 @@ BEGIN
     RETURN sum;
 END $$;
 
--- Returns the row's stops by the log, and the start of its present stop.
+-- Computes the row's stops from the log. stopped is the start of a stop that still lasts.
 CREATE FUNCTION camp.stops(ticket bigint, OUT stops tstzrange[], OUT stopped timestamptz, OUT written timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     entry camp.ticket_log;
@@ -195,7 +196,7 @@ BEGIN
         END IF;
         clock := entry.since;
         IF entry.state = 'waiting' AND clock IS NOT NULL THEN
-            -- A stop begins no earlier than the alert that was open then.
+            -- If the row had an open alert, its stop begins no earlier than the alert.
             stopped := coalesce(stopped, greatest(CASE WHEN is_new THEN clock ELSE entry.began END, clock, ended, (
                 SELECT max(raised_at) FROM awty.alert AS a
                 WHERE a.entity_name = 'ticket' AND a.entity_key = ticket::text AND a.rule = 'ticket' AND raised_at <= entry.written
@@ -249,7 +250,7 @@ RETURN CASE
     WHEN e.stopped IS NOT NULL THEN NULL
     WHEN e.held_by IS NOT NULL THEN least(e.held_until, e.due[e.level + 1])
     WHEN coalesce(e.level, 0) = 0 THEN least(e.due[1], (
-        -- Omits a reminder whose time was over when awty first saw the times.
+        -- Omits a reminder whose time had passed when awty first computed it.
         SELECT r FROM camp.moved(camp.earlier(camp.later(e.since, e.lengths[1], e.shut), e.remind, e.shut), e.stops, e.shut) AS r
         WHERE r > greatest(e.written, e.promised_at + interval '5 s', e.replaced_at) AND r + interval '6 s' < e.due[1] AND (r > e.reminded_at) IS NOT FALSE))
     WHEN e.told_at IS NULL OR e.told_at < coalesce(e.escalated_at, e.raised_at) THEN e.raised_at
@@ -257,16 +258,16 @@ RETURN CASE
     WHEN e.every IS NOT NULL AND NOT EXISTS (SELECT FROM unnest(e.stops) AS stop WHERE upper(stop) > e.told_at) THEN camp.later(e.told_at, e.every, e.shut)
 END;
 
--- Returns the calendar's definition that was committed at time t, and when it was valid.
+-- Returns the calendar's definition that was committed at time t, and the period in which it was valid.
 CREATE FUNCTION camp.calendar_at(name text, t timestamptz, OUT shut integer[], OUT since timestamptz, OUT until timestamptz) LANGUAGE sql AS $$
     SELECT c.shut, at, next FROM (SELECT shut, at, lead(at) OVER (ORDER BY at) AS next FROM (
         SELECT shut, pg_xact_commit_timestamp(xmin) AS at FROM camp.calendar WHERE calendar = name) AS c) AS c
     WHERE at <= t ORDER BY at DESC LIMIT 1 $$;
 
--- Returns the longest lateness of a slot.
+-- Returns how much later the longest slot can make a check.
 CREATE FUNCTION camp.slot() RETURNS interval LANGUAGE sql IMMUTABLE RETURN interval '3 s';
 
--- Finds contradictions to the logs. counted has the counts of awty.job_status from before the snapshot. If the clock
+-- Returns contradictions to the logs. counted has the counts that awty.job_status had before the snapshot. If the clock
 -- was set, times of two transactions cannot be compared.
 CREATE FUNCTION camp.broken_deadlines(clock_was_set boolean, counted jsonb) RETURNS TABLE (promise text, what text) LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
@@ -301,7 +302,7 @@ BEGIN
     WHERE a.rule IN ('ticket', 'promise')
         AND (checks <> (cleared_at IS NOT NULL AND coalesce(told.level, 0) > 0)::integer OR calls <> done);
 
-    -- P12: a row counts once, as met or late, at the commit that shows it. A crash forgets counts.
+    -- P12: awty counts a row once, as met or late, at the commit that makes the row met or late. A crash loses counts.
     RETURN QUERY SELECT 'P12', concat_ws(' ', s.job, 'counts', s.met, 'met and', s.late, 'late; there are', m.met, 'and', l.late)
     FROM jsonb_to_recordset(counted) AS s (job text, met bigint, late bigint)
     CROSS JOIN LATERAL (SELECT count(*) AS met FROM awty.future_job_history AS h WHERE h.job = s.job AND outcome = 'met') AS m
@@ -337,7 +338,7 @@ BEGIN
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'met, but the row was not solved:', h.*), 600) FROM awty.future_job_history AS h
     WHERE job IN ('ticket', 'promise') AND outcome = 'met' AND NOT EXISTS (SELECT FROM camp.ticket_log AS l
         WHERE l.id = h.entity_key::bigint AND l.state = 'solved' AND pg_xact_commit_timestamp(l.xmin) = pg_xact_commit_timestamp(h.xmin));
-    -- P12: the alert has the due time of the log, and no level comes early.
+    -- P12: the alert has the due time that follows from the log, and no level comes early.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'another due time:', e.*, 'after', (
         SELECT string_agg(l::text, ', ' ORDER BY n DESC) FROM camp.ticket_log AS l WHERE l.id = e.id)), 2000) FROM unnest(expected) AS e
     WHERE is_settled AND (due_at <> due[1] OR level > 0 AND due[1] > now() AND stopped IS NULL);
@@ -347,7 +348,7 @@ BEGIN
                 SELECT max(n) FROM camp.ticket_log AS o WHERE o.id = e.id AND o.since IS DISTINCT FROM e.since), 0)))
         AND NOT coalesce(escalated_at, raised_at) >= due[level];
 
-    -- P12: each row that needs a check has one at its time, or at the next opening.
+    -- P12: each row that needs a check has a check at that time, or at the next opening.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'no check at', n, 'for', e.*), 900)
     FROM camp.expected AS e CROSS JOIN LATERAL camp.next_at(e) AS n
     WHERE is_settled AND e.since IS NOT NULL AND e.state <> 'solved'
@@ -371,14 +372,15 @@ BEGIN
         WHERE q.rule = t.rule AND alert IS NULL AND pg_xact_commit_timestamp(q.xmin) < t.began ORDER BY n DESC LIMIT 1) AS q
     WHERE t.began > q.began + interval '1 s' AND t.at < q.until;
 
-    -- P12: in closed time, a call comes at most one slot after its own slot. Nothing is due after closing time.
+    -- P12: no call is due in closed time. A call that begins in closed time begins at most one slot after its own slot.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'told in closed time:', t.*, o.*), 600) FROM camp.telling AS t
     CROSS JOIN LATERAL camp.calendar_at('office', t.began) AS o
     WHERE o.since < t.began - interval '10 s' AND (o.until > pg_xact_commit_timestamp(t.xmin)) IS NOT FALSE
         AND NOT camp.is_open(t.began, o.shut) AND NOT camp.is_open(t.began - 2 * camp.slot(), o.shut)
         AND NOT camp.is_open(t.began + interval '1 s', o.shut);
 
-    -- P12: levels never go down. A level is told again only `every` after its last call, or after a hold.
+    -- P12: an alert's level never goes down. awty repeats the call for a level only after the time every, or after a
+    -- hold.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'told again:', t.*, 'after', b.*), 600)
     FROM camp.telling AS t JOIN camp.telling AS b ON b.alert = t.alert AND b.told = t.told - 1
     CROSS JOIN LATERAL camp.calendar_at('office', t.began) AS o

@@ -1,7 +1,7 @@
 //! Checks awty's tables with amcheck, and looks for internal errors in the server log.
 //!
-//! Invariant: an intact table causes no error. If the server goes down, amcheck runs again. It skips users' tables,
-//! because random SQL may damage them.
+//! Invariant: an intact table causes no error. If the server goes down, amcheck runs again. amcheck skips users'
+//! tables, because random SQL may damage them.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};

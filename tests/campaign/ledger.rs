@@ -1,7 +1,7 @@
 //! Records what each external worker does with its leases (P14).
 //!
 //! Invariant: a worker writes a line when it gets a lease, and before it acts, answers or gives the lease back. The
-//! ledger is outside of transactions, so a crash of the server loses no line.
+//! ledger is outside of the database, so a crash of the server loses no line.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// Identifies the check together with the id, which a promoted standby may use again.
+    /// Identifies the check together with its id, because a promoted standby may use the id again.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Two leases of one check are allowed in three cases: the first worker gave its lease back in time, the second
-        // lease is for another run, or a promotion lost the first act.
+        // Two leases of one check are allowed in three cases. The first worker gave its lease back in time, the second
+        // lease is for another run, or a promotion lost the first lease.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

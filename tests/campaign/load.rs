@@ -33,14 +33,14 @@ pub struct Shared {
     pub over: AtomicBool,
     pub closed: AtomicBool,
     pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
-    /// Number of promotions to a standby that lacked confirmed commits.
+    /// How often the campaign has promoted a standby that lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
     pub present: AtomicU64,
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// For each database, the latest check id at each kill.
+    /// The latest check id of each database at the time of each kill.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
     pub timed: Mutex<Vec<(&'static str, f64)>>,
     pub seen: Mutex<Vec<Violation>>,
@@ -234,7 +234,7 @@ impl Customer {
     }
 
     /// Some arguments are so large that PostgreSQL stores them out of line, and a few have the maximum size. The job
-    /// `set` gets more of them, because awty archives the many checks of a run together.
+    /// `set` gets more large arguments, because awty archives the many checks of a run together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -341,7 +341,7 @@ impl Customer {
 /// fails its disk, or sets its clock.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // SQLSTATE 22008 occurs if the clock was set back by years after the client had read it.
+    // SQLSTATE 22008 occurs if a fault sets the clock back by years after the client has read the clock.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
     // PostgreSQL's timers use the clock, so a jump ahead ends statements too early.

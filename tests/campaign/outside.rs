@@ -1,8 +1,8 @@
 //! Runs external workers, which claim checks and answer them.
 //!
 //! Invariant: the transaction that answers a check also writes a row of `camp.effect`, as a run in the database does
-//! (P1). The worker writes the ledger before (P14). After the round, workers make no mistakes, so that all pending
-//! checks can end.
+//! (P1). The worker writes to the ledger before this transaction (P14). After the round, workers make no mistakes, so
+//! that all pending checks can end.
 
 use crate::checker::Time;
 use crate::ledger::Work;
@@ -109,7 +109,7 @@ impl Worker {
         }
     }
 
-    /// Returns at random whether the worker misbehaves, and false after the round.
+    /// Returns at random whether the worker must misbehave. Returns false after the round.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }

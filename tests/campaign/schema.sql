@@ -101,7 +101,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
--- The run began at now() or later, although the clock may have been set back since then.
+-- The later time is the start of the run, because the clock may have been set back after now().
 DECLARE began timestamptz := greatest(clock_timestamp(), now());
 BEGIN
     IF NOT pg_try_advisory_xact_lock(7, (j.id % 2147483647)::integer) THEN

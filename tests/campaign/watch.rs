@@ -1,5 +1,5 @@
-//! Checks that no client waits for a run (P4). A run takes locks that a client could want only in its last moment. If a
-//! worker blocks a client while its run sleeps, awty is to blame.
+//! Checks that no client waits for a run (P4). Before its last moment, a run takes no lock that a client could want. If
+//! a worker blocks a client while its run sleeps, awty is to blame.
 //!
 //! Invariant: a slow machine causes no false alarm. The locks are read between two observations of a run. A run that
 //! sleeps in both observations also slept when the locks were read.

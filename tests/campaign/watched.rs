@@ -17,13 +17,13 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between two rounds of the rule's owner, who changes the rule in `CHANGE` of a thousand rounds.
+/// Pause between two rounds of the rule's owner. `CHANGE` of a thousand rounds change the rule.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
 /// Finds wrong alerts. An alert is wrong if its row is gone, has another start time, is not late yet, meets the rule's
-/// condition, or has a second alert. While awty compares alerts with their rows after a change of the rule, an alert
-/// may have an older start time or meet the condition, because no trigger sees that such a row is deleted and inserted
+/// condition, or has a second alert. After a change of the rule, awty compares all alerts with their rows. Until then,
+/// an older start time and a met condition are allowed, because no trigger sees that such a row is deleted and inserted
 /// again. $1 is true if the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.rule = 'parcel' AND a.cleared_at IS NULL) AS a
@@ -32,9 +32,9 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR ((p.id IS NULL OR p.state = ANY (t.there) OR p.since IS DISTINCT FROM a.since) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds late rows without an alert and without a check in time. A check is too late if it is due more than 9 s (three
-/// of the longest slots) after the row is late and after the check was committed. Rows with failed checks do not count.
-/// No row counts while awty reads the rows that are older than the rule.
+/// Finds late rows that have neither an alert nor a timely check. A check is timely if it is due at most 9 s (three of
+/// the longest slots) after the row was late and the check was committed. Ignores rows with failed checks. Ignores all
+/// rows while awty reads the rows that are older than the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

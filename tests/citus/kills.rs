@@ -6,12 +6,12 @@ use awty_testkit::{Cluster, Signal};
 
 const KILLS: usize = 10;
 
-/// A run keeps a transaction open on this node for a run of another node.
+/// Returns whether a run on another node has a transaction open on this node.
 const MIDDLE: &str =
     "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'shop' AND application_name LIKE 'citus_internal%'
                       AND state = 'idle in transaction')";
 
-/// Slows each run down between its write on the other node and its commit, so that kills hit this time.
+/// Makes each run sleep between its write on the other node and its commit, so that kills hit this interval.
 fn slow_down(place: &Place, seconds: f64) {
     let slower = format!(
         "CREATE OR REPLACE FUNCTION shop.tell(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$

@@ -43,7 +43,7 @@ impl Load {
         poll("more orders", awty_testkit::PATIENCE, seen).unwrap();
     }
 
-    /// Returns the number of acknowledged orders. Fails if one of them is missing.
+    /// Returns the number of acknowledged orders. Fails if an acknowledged order is missing.
     #[track_caller]
     pub fn stop(self, place: &Place) -> i64 {
         self.stopped.store(true, Ordering::Relaxed);
@@ -67,7 +67,7 @@ fn write(config: &Config, after: &str, stopped: &AtomicBool, count: &AtomicI64) 
             client = config.connect(NoTls).ok();
         }
         let last = next + BATCH - 1;
-        // An order without an answer may exist or not, so its key is not used again.
+        // If the server has not confirmed an order, the order may exist or not. Its key is therefore not used again.
         if client.as_mut().is_some_and(|client| client.execute(sql, &[&next, &last, &after]).is_ok()) {
             acknowledged.extend(next..=last);
             count.fetch_add(BATCH, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Tests awty on a Citus cluster: `scripts/citus-test SOURCE [PART...]`. By default, all parts run.
 //!
-//! Invariant: the exit status is 0 only if each part found each run done exactly once.
+//! Invariant: the exit status is 0 only if each run took effect exactly once in each part.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 

@@ -21,7 +21,7 @@ fn documented(part: &str) -> String {
     block.unwrap_or_else(|| panic!("no block of docs/citus.md contains {part}")).trim_start_matches("text").to_owned()
 }
 
-/// The statements for other views are the statement for `awty.late` with another name.
+/// docs/citus.md shows the statement for `awty.late`. The statements for other views differ only in the view's name.
 pub fn overview(place: &mut Place) -> String {
     let nodes = |rows: &[Row]| rows.iter().map(|row| row.get::<_, i32>(0)).collect::<BTreeSet<_>>();
     let query =
@@ -90,7 +90,7 @@ pub fn gateway(place: &mut Place) -> String {
         let count = arrivals.lock().unwrap().len() as i64;
         if count >= ORDERS { Ok(()) } else { Err(format!("{count}: {}", gateway.log())) }
     });
-    // The extension has its own repetition on each node.
+    // Ignores `awty_http.roll_up`, because awty_http repeats this job on each node.
     place.await_none("the runs to end", "SELECT count(*) FROM awty.future_job WHERE job <> 'awty_http.roll_up'");
     drop(gateway);
     let arrivals = arrivals.lock().unwrap();

@@ -15,7 +15,8 @@ citus.enable_unsafe_triggers = on
 citus.recover_2pc_interval = '1s'
 citus.enable_statistics_collection = off";
 
-/// Each node runs this once, even one that joins later. Each row of a distributed table names its job.
+/// Each node executes these statements once, also a node that joins later. Each row of a distributed table names its
+/// job.
 pub const NODE: &str = "
 GRANT USAGE ON SCHEMA awty TO shop;
 CREATE TABLE IF NOT EXISTS shop.closed_door (closed boolean);
@@ -26,7 +27,7 @@ SELECT awty.register('tell', 'shop.tell', max_attempts => 0, retry_after => '1 s
 SELECT awty.register('fail', 'shop.fail', max_attempts => 3, retry_after => '1 s', replace => true);
 SELECT awty.register('wait', 'shop.wait', max_attempts => 0, retry_after => '1 s', timeout => '60 s', replace => true)";
 
-/// An order's run writes a row of `outbox` with the negative key, so that most runs write on another node.
+/// An order's run writes a row of `outbox` with the order's negative key, so that most runs write on another node.
 const SHOP: &[&str] = &[
     "CREATE TABLE shop.orders (id bigint PRIMARY KEY, job text NOT NULL, after interval NOT NULL DEFAULT '0 s')",
     "CREATE TABLE shop.outbox (order_id bigint NOT NULL, what text NOT NULL)",
@@ -62,7 +63,7 @@ pub struct Place {
 
 fn server() -> Cluster {
     let mut server = Cluster::builder().conf(SETTINGS).create();
-    // Citus also connects to its own server.
+    // Citus needs this address, because it also connects to its own server.
     server.configure(&format!("citus.local_hostname = '{}'", address(&server)));
     server.start();
     server.execute("postgres", &["CREATE EXTENSION citus"]);

@@ -27,7 +27,7 @@ fn watch_goods(place: &Place) {
     }
 }
 
-/// Waits for this number of alerts, each for a different row.
+/// Waits for the number `late` of alerts, each for a different row.
 #[track_caller]
 fn await_late(place: &Place, late: i64) {
     let mut shop = place.shop();
@@ -52,7 +52,7 @@ pub fn watches(place: &mut Place) -> String {
     let findings: String = place.nodes[0].value("postgres", findings);
     assert_eq!(findings, "");
 
-    // The shard moves as the page says: end its rule, move it, watch it again.
+    // Follows docs/citus.md: ends the shard's rule, moves the shard, and watches it again.
     let shard = place.shard_of("shop.goods", 100);
     let from = usize::from(place.node_of(shard) != place.address(0));
     place.nodes[from].run_as("shop", &format!("SELECT awty.unwatch('goods_{shard}')"));

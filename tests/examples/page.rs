@@ -1,4 +1,4 @@
-//! An open block of `sql`, or a block of `text` without its `sql`, fails the test.
+//! A page fails the test if a block of `sql` has no end, or a block of `text` follows no block of `sql`.
 
 use std::path::{Path, PathBuf};
 

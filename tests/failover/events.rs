@@ -10,9 +10,9 @@ use std::time::Duration;
 pub enum Event {
     Switchover,
     KillPostmaster,
-    /// Kills the primary's postmaster and Patroni, which starts again after the failover.
+    /// Kills the primary's postmaster and the primary's Patroni. Patroni starts again after the failover.
     KillBoth,
-    /// Stops the primary's Patroni until some time after the failover.
+    /// Freezes the primary's Patroni until some time after the failover.
     FreezePatroni,
     /// Kills etcd for 40 s.
     EtcdAway,

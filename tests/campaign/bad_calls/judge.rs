@@ -1,7 +1,7 @@
-//! Decides whether a bad call may fail with its SQLSTATE.
+//! Decides whether the SQLSTATE of a failed call fits the call.
 //!
-//! Invariant: the decision depends only on the arguments. XX000 (internal error) is never allowed, because awty must
-//! foresee every call.
+//! Invariant: the decision depends only on the arguments. XX000 (internal error) never fits, because awty must refuse
+//! each bad call itself.
 
 pub struct Refusal {
     pub sqlstate: String,

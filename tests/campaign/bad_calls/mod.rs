@@ -41,10 +41,10 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns. Each turn makes the same calls. More than two turns follow only while the session's memory
-/// grows.
+/// Maximum number of turns. Each turn makes the same calls. A third turn follows only if the session's memory has
+/// grown.
 const TURNS: usize = 5;
-/// Bytes by which a session's memory may grow in its last turn, or while one call is repeated.
+/// A session leaks memory if it grows by more bytes in its last turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 

@@ -1,7 +1,7 @@
 //! Makes calls in different places, such as a transaction, a cursor or a COPY.
 //!
-//! Invariant: `Err` means a lost connection. Each step leaves the session's user and settings unchanged, and no open
-//! transaction.
+//! Invariant: `Err` means a lost connection. Each step keeps the session's user and settings, and leaves no transaction
+//! open.
 
 use super::signatures::Function;
 use crate::random::Random;
@@ -85,7 +85,7 @@ impl Step {
         Self { place, settings, calls, undone: random.per_mille(300) }
     }
 
-    /// Returns each call with its SQLSTATE and message, or an empty text if it succeeded.
+    /// Returns each call with its SQLSTATE and message. For a successful call, the text is empty.
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
             ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions

@@ -9,7 +9,7 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// Twice the longest slot, which is three seconds.
+/// A follower must begin within twice the longest slot, which is three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// Reading this table fills all shared buffers.

@@ -1,4 +1,4 @@
-//! Sets the server's clock for good, because awty's promises about time refer to this clock.
+//! Sets the server's clock, and does not set it back. awty's promises about time refer to this clock.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};
@@ -66,8 +66,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// PostgreSQL restarts the launcher by the wall clock. If this clock is set back, the launcher starts only when it has
-/// caught up.
+/// PostgreSQL restarts the launcher by the wall clock. If the clock is set back, the launcher starts only when the
+/// clock has caught up.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

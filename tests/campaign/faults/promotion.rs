@@ -77,8 +77,8 @@ fn take_over(cluster: &mut Cluster, standby: Cluster, shared: &Shared) {
     *cluster = standby;
 }
 
-/// Succeeds if the standby replays nothing more. It may never reach the received position, because the last WAL record
-/// may be incomplete.
+/// Succeeds when the standby has nothing more to replay. The replay may never reach the received position, because the
+/// last WAL record may be incomplete.
 fn replayed(standby: &Cluster) -> Result<(), String> {
     let mut client = standby.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
     let mut look = || {

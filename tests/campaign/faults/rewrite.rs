@@ -1,4 +1,4 @@
-//! Rewrites awty's tables as an administrator may do.
+//! Rewrites awty's tables with statements of an administrator.
 //!
 //! Invariant: an administrator may run each statement at any time. An internal error that follows is a violation.
 
