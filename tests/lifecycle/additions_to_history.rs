@@ -121,8 +121,8 @@ fn a_partition_may_be_a_foreign_table() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM archive.day"), 3);
 }
 
-/// The owner of awty may be an ordinary role. PostgreSQL applies policies to this role on other roles' tables, and on
-/// its own tables if they are forced.
+/// The owner of awty may be an ordinary role. PostgreSQL applies policies to this role on other roles' tables, and
+/// after FORCE ROW LEVEL SECURITY also on its own tables.
 #[test]
 fn a_policy_that_applies_to_awtys_owner_is_honoured() {
     let shop = open();

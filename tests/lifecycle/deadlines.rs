@@ -154,8 +154,8 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // `awty.travel()` also runs the checks that are due at its end, before the test writes. An alert whose level is due
-    // at the time of a write has therefore reached it.
+    // `awty.travel()` also runs the checks that are due at its end, before the test writes. If a level is due at the
+    // time of a write, the alert has therefore reached this level.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
     // `awty.travel()` ends at inexact times, so the test ignores tickets that begin to wait within two minutes of a
@@ -268,7 +268,7 @@ fn a_help_desk_has_two_targets_and_a_clock_that_stops() {
     client.batch_execute("UPDATE ticket SET status = 'waiting', first_reply_at = awty.now()").unwrap();
     travel_to(&mut client, 1, "2 days 11 hours");
     client.batch_execute("UPDATE ticket SET status = 'open'; DELETE FROM told").unwrap();
-    // The rule's clock stood still for eight and a half opening hours.
+    // The rule's clock did not run for eight and a half opening hours.
     travel_to(&mut client, 2, "1 day");
     assert_eq!(told(&mut client), "solved 1 Thu 10:00, solved 2 Fri 10:00, solved 2 Mon 10:00");
     let late = "SELECT (rule, entity_key, level, told) = ('solved', '1', 2, 4) FROM awty.late";

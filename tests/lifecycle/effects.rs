@@ -54,7 +54,8 @@ fn a_notification_reaches_its_listeners() {
 
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    // awty cleans the session in a transaction only if it has a temporary schema, so the test tries both ways.
+    // awty cleans the session in a transaction only if the session has a temporary schema, so the test tries both
+    // cases.
     nothing_is_left_of("CREATE TEMPORARY TABLE leftover (a integer);");
     nothing_is_left_of("");
 }
@@ -117,7 +118,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // DROP TABLE writes to `pg_depend`, so this lock makes it wait until the test cancels it.
+    // This lock makes DROP TABLE wait until the test cancels it, because DROP TABLE writes to `pg_depend`.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);

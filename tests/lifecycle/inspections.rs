@@ -5,7 +5,7 @@ use std::time::Duration;
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
 
-/// The last inspection has just ended, and the next audit is a minute after it.
+/// The wait is shorter than a minute, so the next audit does not cause the wanted state.
 #[track_caller]
 fn await_before_audit(shop: &Shop, wanted: &str) {
     shop.cluster.await_that(wanted, Duration::from_secs(30), || match shop.cluster.value::<bool>("postgres", wanted) {
@@ -78,7 +78,7 @@ fn what_is_left_of_checks_that_are_gone_is_removed() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT runs FROM awty_internal.check_stat").trim(), "1");
 }
 
-/// An administrator's triggers make both tasks fail that end pauses and holds.
+/// An administrator's triggers refuse to end the pause and the hold.
 #[test]
 fn ends_that_have_failed_are_tried_again_before_the_next_audit() {
     let shop = Shop::open();
@@ -120,8 +120,8 @@ fn checks_that_became_due_in_a_pause_run_before_the_next_audit() {
     await_before_audit(&shop, "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
 }
 
-/// The first inspection after a start finds the first end that is still to come. The next inspection of the database, which
-/// would find it too, follows a minute later.
+/// The first inspection after a start finds the earliest end of a pause or hold. The next inspection would find the end
+/// a minute later.
 #[test]
 fn the_first_end_after_a_start_is_found_at_the_start() {
     let mut shop = Shop::open();

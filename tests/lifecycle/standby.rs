@@ -86,7 +86,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Makes commits wait for the standby `name`, which does not exist. With an empty name, they do not wait.
+/// Makes commits wait for the standby `name`, which does not exist. With an empty name, commits do not wait.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -95,7 +95,7 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Waits until another session's commit waits, because processes read the new setting at different times.
+    // Waits until a commit of another session waits, because processes read the new setting at different times.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);

@@ -5,7 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// True if the test locks the check, because it would otherwise run and end.
+    /// True if the check would run and end unless the test locks it.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,
@@ -70,7 +70,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             finding: "nothing runs in this database",
         },
         Cause {
-            // A running server rarely reads the identity of its installation.
+            // The server restarts, because a running server rarely reads the identity of its installation.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
             fails: false,
@@ -257,7 +257,7 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     let days = "SELECT sum(checks) = 7 AND count(*) = 7 FROM awty.forecast('7 days')";
     assert!(shop.cluster.value::<bool>("postgres", days));
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job"]);
-    // Until the next inspection, `awty.doctor()` may also report that the last one waited for this test's lock.
+    // Until the next inspection, `awty.doctor()` may also report that the last inspection waited for this test's lock.
     shop.await_true(
         "the one finding",
         "SELECT array_agg(finding) = ARRAY['the repetition of job \"nightly\" for \"job\" \"nightly\" has no pending check'] FROM awty.doctor()",

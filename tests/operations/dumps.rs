@@ -74,7 +74,7 @@ fn a_slow_dump_holds_up_nobody() {
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
     let mut dump = shop.cluster.tool("pg_dump").args(["-d", "postgres"]).stdout(Stdio::piped()).spawn().unwrap();
-    // No process reads the output, so the dump stops midway, with its snapshot and its locks.
+    // The test does not read the output yet, so pg_dump waits in the middle, and keeps its snapshot and its locks.
     let stopped = "SELECT EXISTS (SELECT FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid)
                                   WHERE a.application_name = 'pg_dump'
                                     AND l.relation = 'awty.future_job'::regclass)";

@@ -3,8 +3,8 @@
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Keeps a worker busy with many short runs, because it disconnects only between two runs. Together, they last longer
-/// than any pause of a busy machine.
+/// Keeps a worker busy with many short runs, because a worker disconnects only between two runs. Together, the runs
+/// last longer than any pause of a busy machine.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

@@ -1,4 +1,4 @@
--- An upgrade script to a made-up version. made_up.rs makes the same changes to the install script.
+-- An upgrade script to an invented version. made_up.rs makes the same changes to the install script.
 
 \echo Use "ALTER EXTENSION awty UPDATE" to load this file. \quit
 

@@ -29,7 +29,7 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// pg_dump's scripts use this setting, with which awty_http registers no jobs.
+/// Scripts of pg_dump set this setting. awty_http then registers no jobs.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {

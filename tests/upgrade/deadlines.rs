@@ -2,7 +2,8 @@
 
 use awty_testkit::Cluster;
 
-/// Row 1 is held until after the upgrade, and row 4 for days. Row 2 is stopped. Row 3 waits.
+/// The alert of row 1 is held until after the upgrade, and the alert of row 4 for nine days. The clock of row 2 is
+/// stopped. Row 3 is not late yet.
 pub fn set_up(old: &Cluster, database: &str, role: &str) {
     old.client(database, role)
         .batch_execute(

@@ -1,6 +1,6 @@
-//! Copies the checkout, and makes the copy a made-up next version of awty and awty_http.
+//! Copies the checkout, and changes the copy into an invented next version of awty and awty_http.
 //!
-//! Invariant: the changes are written twice, here and in the upgrade script, as for a real version.
+//! Invariant: each change is written twice, here and in the upgrade script, as for a real version.
 
 use awty_testkit::checkout;
 use std::fs;

@@ -129,7 +129,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Returns keys of checks, and the condition that each check must satisfy until the end.
+/// Returns keys of checks, each with the condition that its check must satisfy before and after the upgrade.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),

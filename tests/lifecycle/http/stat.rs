@@ -85,8 +85,8 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// The period is 3 s, and each call ends 8 s after its due time. A call that began in time misses two due times. A call
-/// that was repeated after 2 s misses three.
+/// The period is 3 s, and each call ends 8 s after its due time. A call that begins in time misses two due times. A
+/// call that is repeated after 2 s misses three due times.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {
     let http = Http::open();

@@ -181,12 +181,12 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
         let rows = claim.query("SELECT job FROM awty.claim('{a,b,c,d,mail}', 'tester', 100)", &[]).unwrap();
         let after: i64 = claim.query_one(read, &[]).unwrap().get(0);
         claim.commit().unwrap();
-        // The claim reads the leased checks of one of the four jobs, twice.
+        // The claim reads twice the leased checks of one of the four jobs.
         assert!(after - before < 15_000, "{} checks were read", after - before);
         rows.iter().map(|row| row.get(0)).collect()
     };
     assert!(claimed().contains("mail"));
-    // Each of these claims counts the leases of another job.
+    // Each claim counts the leases of one of the four jobs, so these claims count the leases of all jobs.
     for _ in BUSY {
         claimed();
     }
@@ -196,7 +196,7 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
     shop.await_true("the new checks to be due", &format!("SELECT {DUE} = {}", 2 + 4 * 6001 + 5));
     let of_two = claimed();
     assert!(of_two.contains("mail") && of_two.len() == 2, "{of_two:?}");
-    // When some of their leases have ended, all four get more.
+    // After some leases of each job have ended, the claim gets checks of all four jobs.
     shop.cluster.execute(
         "postgres",
         &["DELETE FROM awty_internal.lease WHERE entity_key <> 'new' AND entity_key::integer > 100"],

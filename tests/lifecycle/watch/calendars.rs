@@ -108,7 +108,7 @@ fn a_row_is_due_at_its_own_time() {
     assert!(shop.cluster.value::<bool>("postgres", held));
     shop.run("UPDATE shop.orders SET promised = '7 hours' WHERE id = 2");
     assert!(!shop.cluster.value::<bool>("postgres", held), "another due time ends the silence");
-    // The write gets the errors of a call of awty.due() in `due`.
+    // If `due` calls awty.due(), the client's write fails with the error of awty.due().
     assert_eq!(refusal(&shop, "shop", "UPDATE shop.orders SET hours = 'nowhere' WHERE id = 2").0, "42704");
 }
 
@@ -147,8 +147,8 @@ fn due_times_are_evaluated_as_the_owner_of_the_table() {
     assert_eq!(refused.code().unwrap().code(), "42704", "{refused:?}");
 }
 
-/// A due time that awty does not find within ten years becomes the job's `max_horizon`. Without its time zone, a
-/// calendar is always open.
+/// If awty finds no due time within ten years, the check is due at the job's `max_horizon`. If PostgreSQL does not know
+/// the time zone, a calendar is always open.
 #[test]
 fn a_calendar_fails_no_write() {
     let shop = shop(OFFICE, "since => 'placed_at', calendar => 'office', within => '8 hours', escalate => '{3 days}'");
@@ -208,7 +208,7 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
-    // A pause ends in the evening of an open day, hours after many due times.
+    // The pause ends in the evening of an open day, hours after many due times.
     journey
         .batch_execute(
             "SELECT awty.pause('orders', paused_until => (SELECT min(day) + interval '20 hours 30 minutes'
@@ -219,7 +219,8 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     journey.execute("SELECT count(*) FROM awty.travel('21 days', max => 100000)", &[]).unwrap();
     let paused = "SELECT count(*) FILTER (WHERE raised_at > due_at + interval '2 hours') > 10 FROM awty.alert";
     assert!(journey.query_one(paused, &[]).unwrap().get::<_, bool>(0), "the pause has delayed alerts");
-    // Open, or within the slot after a closing: 12:15 to 13:00 and 17:20 to 18:00 are rounded up to 13:00 and 18:00.
+    // Finds calls in closed time. Due times before the closing at 12:15 or 17:20 are rounded up to 13:00 or 18:00, so
+    // these times count as open.
     let closed = "SELECT coalesce(string_agg(to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', '), '-') FROM (
             SELECT at, at AT TIME ZONE 'UTC' AS l FROM shop.told) AS t
         WHERE extract(isodow FROM l) > 5 OR NOT (l::time BETWEEN '09:59' AND '13:01' OR l::time BETWEEN '13:59' AND '18:01')";

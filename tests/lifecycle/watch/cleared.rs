@@ -79,7 +79,8 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     assert!(shop.cluster.value::<bool>("postgres", ends));
 }
 
-/// There was only a reminder, or a hold before the first report, so awty does not call `call_cleared`.
+/// awty sent only a reminder, or a hold began before the first report. In both cases, awty does not call
+/// `call_cleared`.
 #[test]
 fn only_an_alert_that_was_told_at_level_1_calls_the_function() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());

@@ -5,7 +5,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The table has a row for each change of `status`. The functions use awty's functions only for open time.
+/// The table has a row for each change of `status`. The functions call awty's functions only to compute open time.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
     -- Of more than 1,000 stops, the oldest are one stop.
@@ -110,8 +110,8 @@ fn the_end_of_a_stop_reads_no_other_checks() {
     assert!((ROWS..20 * ROWS).contains(&read), "{read} checks were read");
 }
 
-/// The check of a stopped row runs once a day. `awty.forecast` counts its next run, and counts no later levels or tellings
-/// of other rows.
+/// awty checks a stopped row once a day. `awty.forecast` counts the next daily check, but no later levels or calls of
+/// other rows.
 #[test]
 fn a_forecast_counts_the_daily_check_of_a_stopped_row() {
     let shop = Shop::open();

@@ -256,7 +256,7 @@ fn a_column_keeps_its_collation() {
     expect(&shop, "UPDATE shop.orders SET status = 'sHIPPED' WHERE id = 3", "late -; pending -");
 }
 
-/// The test servers run with RUST_BACKTRACE=1.
+/// The test servers run with RUST_BACKTRACE=1, so PostgreSQL's errors could get a backtrace.
 #[test]
 fn an_error_of_postgresql_has_no_backtrace() {
     let shop = watched("");

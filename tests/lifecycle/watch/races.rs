@@ -162,8 +162,8 @@ fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     await_state(&shop, "late -; pending 1 2");
 }
 
-/// An UPDATE ends a stop that began before the rule: before the walk visits the row, while the walk reads the row, and
-/// after the walk has stored the stop. The row's check is not visible to the UPDATE.
+/// An UPDATE ends a stop that began before the rule. The UPDATE comes before the walk visits the row, while the walk
+/// reads the row, or after the walk has stored the stop. The row's check is not visible to the UPDATE.
 #[test]
 fn an_update_ends_a_stop_beside_the_walk() {
     for (moment, waits) in [("before", "until"), ("during", "until"), ("after", "stop")] {

@@ -265,7 +265,8 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // A deleted row may have stops even if it has met the rule, so the trigger for DELETE then has no condition.
+    // A deleted row may have stops even if it has met the rule. The trigger for DELETE therefore has no condition if
+    // the rule has stops.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()
@@ -288,7 +289,7 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 0);
 }
 
-/// A new row with the same key must start without stops, even if the deleted row had met the rule.
+/// A new row with a deleted row's key must start without stops, even if the deleted row had met the rule.
 #[test]
 fn a_deleted_row_keeps_no_stops() {
     let shop = shop();
@@ -303,7 +304,7 @@ fn a_deleted_row_keeps_no_stops() {
     assert_eq!(stops(&shop, 1), "since 0");
 }
 
-/// The start of a stop does not change the check, so the failed run must look for the stop.
+/// The start of a stop does not change the row's check, so a run whose call fails must look for a stop.
 #[test]
 fn a_failing_call_raises_no_stopped_row() {
     let shop = shop();
@@ -320,7 +321,7 @@ fn a_failing_call_raises_no_stopped_row() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// A replaced calendar clears no alert of a stopped row. The end of the stop clears it.
+/// A replaced calendar clears no alert of a stopped row. The end of the stop clears the alert.
 #[test]
 fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     let shop = shop();

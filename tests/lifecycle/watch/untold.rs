@@ -88,7 +88,7 @@ fn the_last_telling_ends_the_check() {
     let end = shop.end_of("1");
     assert_eq!((end.why(), end.attempts), (("failed", Some("AW077")), 2), "{end:?}");
     assert_eq!(state(&shop), "late 1:1; pending -");
-    // `awty.doctor()` still names the alert, and its command makes awty report it.
+    // `awty.doctor()` still names the alert. The command in `fix` makes awty report the alert.
     let fix = "SELECT fix FROM awty.doctor() WHERE finding LIKE '%cannot tell its alerts'";
     let fix: String = shop.client().query_one(fix, &[]).unwrap().get(0);
     shop.run(&format!("TRUNCATE shop.broken; {fix}"));
@@ -143,8 +143,8 @@ fn a_clock_that_is_set_back_hides_no_telling() {
     let shop = broken(", remind => '{1 hour}', escalate => '{200 min, 1 day}', call_cleared => 'shop.tell'");
     let set_back =
         "UPDATE awty.alert SET raised_at = raised_at + interval '1 hour', told_at = told_at + interval '1 hour'";
-    // awty raises alert 1 before the clock is set back, and reports it afterwards. It reports alerts 2 and 3 before,
-    // and raises them afterwards: 2 from a reminder, and 3 from level 1.
+    // Before the clock is set back, awty raises alert 1 and reports alerts 2 (a reminder) and 3 (level 1). Afterwards,
+    // awty reports alert 1 and raises alerts 2 and 3 by one level.
     shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '185 min')");
     await_state(&shop, "late 1:1; pending 1");
     shop.cluster.execute("postgres", &[set_back]);
