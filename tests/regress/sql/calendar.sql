@@ -17,7 +17,7 @@ SELECT test.raises($$SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00
 SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'Europe/Berlin', replace => true);
 SELECT hours, closed FROM awty.calendar;
 
--- Hours end at the closing that completes them. A day is an open day.
+-- A length in hours can end exactly at the closing. A length in days counts open days.
 SELECT awty.due('2026-11-23 09:00', '8 hours', 'office'), awty.due('2026-11-23 09:00', '08:00:00.000001', 'office');
 SELECT awty.due('2026-11-27 16:00', '2 days', 'office'), awty.due('2026-11-28 10:00', '1 day', 'office'), awty.due('2026-11-27 16:00', '1 week', 'office');
 SELECT awty.open_time('2026-11-27 16:00', '2026-11-30 10:30', 'office'), awty.open_time('2026-11-30', '2026-11-27', 'office'),

@@ -21,7 +21,7 @@ BEGIN
     RETURN NULL;
 END $$;
 SELECT awty.register('try', 'shop.try', timeout => '100 ms', max_attempts => 2);
--- The session of another role has used SET ROLE. The function cannot get back this role's rights.
+-- A superuser calls awty.dry_run() after SET ROLE. The function must not get back the superuser's rights.
 CREATE FUNCTION shop.escape(j awty.future_job) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF j.args ->> 0 IS NOT NULL THEN EXECUTE j.args ->> 0; END IF;
@@ -46,7 +46,7 @@ SELECT sqlstate, message FROM awty.dry_run('orders', 1, 'escape', '["RESET ROLE"
 SELECT current_user, current_setting('role');
 SELECT count(*) FROM awty.future_job;
 SELECT awty.unregister('escape');
--- The job of a rule runs confined, too.
+-- In awty.dry_run(), the function call of a rule cannot change the role, either.
 CREATE TABLE shop.orders (id integer PRIMARY KEY, placed_at timestamptz NOT NULL, status text);
 CREATE FUNCTION shop.tell(alert awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN RESET ROLE; END $$;
 SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'SHIPPED'$$, within => '1 h', rule => 'late', call => 'shop.tell');

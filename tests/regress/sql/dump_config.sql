@@ -11,7 +11,7 @@ FROM pg_class AS c JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d
 JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
 WHERE e.extname = 'awty' AND c.relkind IN ('r', 'p', 'S') AND c.oid <> ALL (e.extconfig) ORDER BY c.oid::regclass::text;
 
--- An identity column's sequence must belong to the extension, or it could not be registered.
+-- An identity column's sequence must belong to the extension. Otherwise awty could not register the sequence for dumps.
 SELECT pg_get_serial_sequence('awty.future_job', 'id');
 SELECT deptype FROM pg_depend WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_extension'::regclass
     AND objid = 'awty.future_job_id_seq'::regclass;

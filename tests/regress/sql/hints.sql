@@ -5,7 +5,7 @@ CREATE ROLE "regress ""odd""" LOGIN;
 CREATE SCHEMA "Odd ""schema""";
 GRANT USAGE ON SCHEMA awty TO "regress ""odd""";
 GRANT USAGE, CREATE ON SCHEMA "Odd ""schema""" TO PUBLIC;
--- Makes the call as the role, executes the hint with the ending as the healer, and repeats the call.
+-- Makes the call as role, executes the hint and ending as healer, and repeats the call.
 CREATE FUNCTION test.heals(role name, call text, healer name DEFAULT 'postgres', ending text DEFAULT '') RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     answer text;

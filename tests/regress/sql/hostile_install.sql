@@ -60,7 +60,7 @@ SET ROLE regress_eve;
 SELECT job FROM awty.job;
 SELECT entity_name FROM awty.future_job;
 SELECT entity_name FROM awty.future_job_history;
--- PostgreSQL finds temporary objects with such names before all schemas that are not in the path.
+-- PostgreSQL searches temporary objects before all schemas that are not in the search_path, such as awty.
 CREATE TEMPORARY TABLE job (name text);
 CREATE TEMPORARY TABLE future_job (id bigint);
 CREATE TEMPORARY TABLE pg_authid (oid oid);

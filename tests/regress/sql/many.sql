@@ -46,7 +46,7 @@ SELECT call, regexp_replace(test.raises('SELECT awty.schedule_many(' || call || 
 SELECT count(*) = :before FROM awty.future_job;
 SELECT test.sqlstate($$SELECT awty.schedule('orders', ARRAY['1'], 'unpaid', after => '1 h')$$), test.sqlstate($$SELECT awty.schedule_many('orders', 1, 'unpaid', after => '1 h')$$);
 
--- The call cancels the checks of one job, or of all jobs that the caller may schedule.
+-- awty.cancel_many() cancels the checks of one job, or of all jobs that the caller may schedule.
 SELECT awty.schedule_many('orders', '{1,2,3}', 'unshipped', after => '1 day');
 SELECT awty.cancel_many('orders', '{3,2,99}', 'unshipped'), awty.cancel_many('orders', '{3,2}', 'unshipped');
 SELECT awty.cancel_many('orders', '{1,2}');

@@ -23,7 +23,7 @@ SELECT test.again('1', 3), test.again('1', 5), test.again('1', 4), test.again('1
 SELECT outcome, args, started_at, lateness, run_time, check_count, attempts, sqlstate FROM awty.future_job_history
 WHERE entity_name = 'invoices' AND entity_key = '1' ORDER BY id;
 SELECT test.again('2', 3, 'keep'), test.again('2', 5, 'keep'), test.again('2', 1, 'keep');
--- earliest and latest keep the earlier or the later check, and at the same slot the pending check.
+-- earliest keeps the earlier check, and latest keeps the later check. At the same slot, both keep the pending check.
 SELECT test.again('3', 3, 'earliest'), test.again('3', 5, 'earliest'), test.again('3', 1, 'earliest'), test.again('3', 1, 'earliest');
 SELECT test.again('4', 3, 'latest'), test.again('4', 1, 'latest'), test.again('4', 5, 'latest'), test.again('4', 5, 'latest');
 SELECT test.again('5', 3, 'error');

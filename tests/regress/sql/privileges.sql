@@ -30,7 +30,7 @@ CREATE FUNCTION test.attempts() RETURNS TABLE (relation text, statement text, st
          unnest(ARRAY[format('UPDATE %s SET %s', relation, change), format('CREATE TABLE test.refers (%s)', refers)]) AS statement
 $_$;
 
--- Other statements than SELECT get 42501, unless PostgreSQL refuses them for other reasons.
+-- Statements other than SELECT get 42501, unless PostgreSQL refuses them for another reason.
 SET ROLE regress_shop;
 SELECT count(*), count(*) FILTER (WHERE state = '42501') AS denied FROM test.attempts();
 SELECT statement, state FROM test.attempts() WHERE state <> '42501' ORDER BY relation, statement;

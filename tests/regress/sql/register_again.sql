@@ -19,7 +19,7 @@ CREATE FUNCTION shop.tidy(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELEC
 SELECT awty.schedule('orders', '1', 'tidy', after => '1 day') > 0;
 DROP FUNCTION shop.tidy(awty.future_job[]);
 
--- For a command, the hint shows a function to paste.
+-- If the call names an SQL command instead of a function, the hint shows a function to paste.
 SELECT test.raises(format('SELECT awty.register(%L, %L)', job, command)) FROM (VALUES
     ('sweep', 'DELETE FROM shop.basket WHERE placed_at < now() - interval ''1 day'';'), ('odd "sweep"', 'truncate shop.basket'),
     ('sweep', 'SELECT shop.tidy()'), ('sweep', 'DELETE FROM shop.basket WHERE ' || repeat('id <> 1 AND ', 30) || 'true')) AS v (job, command);
@@ -57,7 +57,7 @@ SELECT ctid = :'was'::tid AS unchanged FROM awty.job WHERE job = 'late';
 SELECT awty.register('late', 'shop.stale', max_checks => 2, replace => true);
 SELECT function_name, set_based, slot, timeout, max_checks, max_lateness, paused, allowed, registered_by FROM awty.job WHERE job = 'late';
 SELECT id = :id AS still_there FROM awty.future_job WHERE job = 'late';
--- A function with another signature makes another definition.
+-- A function with another signature changes the definition of the job.
 CREATE FUNCTION shop.formed(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.register('formed', 'shop.formed');
 DROP FUNCTION shop.formed;
@@ -75,7 +75,8 @@ DROP FUNCTION shop.eves();
 RESET ROLE;
 REVOKE CREATE ON SCHEMA shop FROM regress_eve;
 
--- The notice names the job's role if it is not the caller, and again if it changes.
+-- The notice names the job's role if the role is not the caller. After a change of the role, the notice names the role
+-- again.
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.alter('posted', run_as => 'regress_shop');

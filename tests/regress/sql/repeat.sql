@@ -1,4 +1,4 @@
--- PostgreSQL's own zone data gives the daylight saving time.
+-- awty takes daylight saving time from PostgreSQL's own zone data.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -37,7 +37,7 @@ SELECT every::text, array_agg(to_char(at AT TIME ZONE 'Europe/Berlin', 'DD HH24:
     awty.occurrences(every => every, zone => 'Europe/Berlin', starts => '2026-10-24 09:00 Europe/Berlin', after => '2026-10-23', max => 3) AS at GROUP BY 1 ORDER BY 1;
 -- Months do not drift: the repetition occurs on the last day of January, February and March.
 SELECT * FROM awty.occurrences(every => '1 month', zone => 'UTC', starts => '2026-01-31 12:00Z', after => '2026-01-01', max => 4);
--- after is exclusive. The last day of a month has two names.
+-- The first occurrence is later than after. $ and L both name the last day of a month.
 SELECT * FROM awty.occurrences(cron => '@monthly', zone => 'UTC', after => '2026-01-01', max => 1);
 SELECT * FROM awty.occurrences(cron => '0 2 $ * *', zone => 'america/new_york', after => '2026-02-01', max => 2);
 SELECT * FROM awty.occurrences(cron => '0 2 L * *', zone => 'AMERICA/NEW_YORK', after => '2026-02-01', max => 2);
@@ -48,7 +48,7 @@ SELECT cron, test.repeat(format('cron => %L, zone => %L', cron, 'UTC')) FROM unn
     '@reboot', '0 9 ? * *', '0 9 15W * *', 'H 9 * * *', '0 9 * * 5L', '0 9 * * 1#2', '0 0 9 1 1 * 2027', '0 22-6 * * *', '5/15 * * * *', '*/10 * * * * *']) AS cron;
 SELECT test.repeat(format('cron => %L', repeat('1,', 600)));
 SELECT every, test.repeat(format('every => %L, zone => %L', every, 'UTC')) FROM unnest('{0, -1 hour, 1 day 1 hour, 30 s, 1 month -1 day}'::interval[]) AS every;
--- A zone is required if the result depends on it. It must be a name.
+-- A zone is required if the result depends on the zone. The zone must be a name.
 SELECT test.repeat($$cron => '0 9 * * *'$$);
 SELECT test.repeat($$every => '1 day'$$);
 SET timezone = 'Asia/Tokyo';

@@ -2,7 +2,7 @@
 CREATE EXTENSION awty;
 SELECT extversion IS NOT NULL AS installed, extrelocatable FROM pg_extension WHERE extname = 'awty';
 
--- These roles are a shop with jobs, an application that schedules checks, and two attackers.
+-- The roles are a shop with jobs, an application that schedules checks, and two attackers.
 CREATE ROLE regress_shop LOGIN;
 CREATE ROLE regress_app LOGIN;
 CREATE ROLE regress_eve LOGIN;

@@ -99,7 +99,7 @@ SELECT test.sqlstate($$SELECT awty.cancel('secret_carol', '1', 'carols')$$), tes
 -- next_slot() does not reveal whether a job of that name exists.
 SELECT test.raises($$SELECT awty.next_slot(now(), 'carols')$$)
      = replace(test.raises($$SELECT awty.next_slot(now(), 'planet')$$), 'planet', 'carols');
--- A job with a name in use is refused. The error reveals nothing else.
+-- awty refuses a name that another role's job has. The error reveals nothing else about this job.
 SELECT test.raises($$SELECT awty.register('carols', 'shop.of_trudy')$$);
 
 SET ROLE regress_carol;

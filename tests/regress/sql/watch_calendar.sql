@@ -48,7 +48,7 @@ RESET ROLE;
 REVOKE regress_shop FROM regress_app;
 REVOKE CREATE, USAGE ON SCHEMA shop FROM regress_app;
 
--- Days and 24 hours differ with a calendar, and are equal without one.
+-- One day and 24 hours differ with a calendar, and are equal without a calendar.
 SET ROLE regress_shop;
 SET client_min_messages = warning;
 SELECT awty.watch('shop.ticket', until => 'done', within => '1 day', escalate => '{36 hours, 7 days}', calendar => 'office', since => 'created_at');
