@@ -11,8 +11,7 @@ CREATE INDEX orders_to_ship_idx ON shop.orders (ready_at) WHERE status = 'UNSHIP
 -- This call is the whole rule. awty writes its alerts to awty.alert.
 SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 seconds', escalate => '{5 seconds}');
 
--- PostgreSQL fires triggers in the order of their names. The trigger shipped fires after awty's triggers, so it reads
--- the clock later.
+-- PostgreSQL fires triggers by name. The trigger shipped fires after awty's triggers, so it reads the clock later.
 CREATE TABLE shop.shipment (
     order_id         bigint PRIMARY KEY REFERENCES shop.orders,
     shipped_at       timestamptz NOT NULL

@@ -1,7 +1,7 @@
--- Returns one row for each error: an order and level whose alerts or history do not match the order.
+-- Returns one row per error: an order and level whose alerts or history do not fit the order.
 --
--- If an order ships at about the time of its alert, shipped_at decides. It is read after awty has cancelled the check,
--- and a run that has not committed by then commits nothing.
+-- If an order ships at about the time of its alert, shipped_at decides. The trigger reads the clock after awty has
+-- cancelled the check, and a run that has not committed by then commits nothing.
 WITH due AS (
     SELECT o.id, l.level, s.shipped_at, a.cleared_at,
            CASE WHEN l.level = 1 THEN a.raised_at WHEN a.level >= l.level THEN coalesce(a.escalated_at, a.raised_at) END AS raised_at,

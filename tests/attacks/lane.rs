@@ -8,7 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// A check that ends within this time has not waited for an inspection, because inspections are a minute apart.
+/// Inspections are a minute apart, so a check that ends sooner has not waited for an inspection.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {

@@ -50,7 +50,7 @@ fn no_setting_takes_the_time_limit_away() {
     assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
-/// awty refuses a trial within a trial, because the inner trial would end the timer of the outer trial.
+/// awty refuses a trial within a trial, because the inner one would end the timer of the outer one.
 #[test]
 fn a_trial_within_a_run_changes_no_time_limit() {
     let field = Field::new();

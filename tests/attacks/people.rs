@@ -16,7 +16,7 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // The check is due in an hour, because a due check could already have started a worker of the role.
+        // The check is due later, because a due check could already have started a worker of the role.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);
@@ -71,7 +71,6 @@ fn checks_of_a_dropped_role_end_in_the_history() {
     field.alice_goes_on();
 }
 
-/// awty stores the OIDs of roles, so a new role with an old role's name does not get the old role's jobs.
 #[test]
 fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     let field = Field::new();

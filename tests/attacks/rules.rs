@@ -1,6 +1,6 @@
 use crate::field::Field;
 
-/// The function `grab` counts the passwords that the calling role can read, and writes the count to the table `loot`.
+/// The function `grab` stores in the table `loot` how many passwords the calling role can read.
 fn field() -> Field {
     let field = Field::new();
     field.sql("postgres", "GRANT USAGE ON SCHEMA awty TO alice, mallory");

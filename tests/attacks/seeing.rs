@@ -1,4 +1,4 @@
-//! The documentation has a table of the roles that see failures, runs, figures and forecasts. Tests each of its cells.
+//! Tests each cell of the documentation's table of roles that see failures, runs, figures and forecasts.
 
 use crate::field::{DB, Field};
 
@@ -7,8 +7,8 @@ fn seen(field: &Field, role: &str, what: &str) -> String {
     field.one(role, &sql)
 }
 
-/// Alice owns the job, riva has the right to read the job, and mona is a member of pg_monitor. Sam has lost the right
-/// to schedule the job's checks, and mallory never had a right.
+/// Alice owns the job, riva can read the job, and mona is a member of pg_monitor. Sam has lost the right to schedule
+/// the job's checks, and mallory never had a right.
 fn field() -> Field {
     let field = Field::new();
     for role in ["riva", "sam", "mona"] {

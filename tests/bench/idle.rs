@@ -20,7 +20,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // The launcher notices these checks. It does not notice the checks of `fill`, which writes to the table directly.
+    // `fill` writes to the table directly, so the launcher notices only the checks below.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");
@@ -70,7 +70,6 @@ fn connected(client: &mut Client) -> Vec<i32> {
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Returns the CPU times of the process and of its ended children.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // The process name in brackets may contain any characters, so fields are counted from the closing bracket. `utime`

@@ -10,8 +10,8 @@ use awty_testkit::postgres::{Client, Error};
 const KEYS: u64 = 24;
 const RULES: [&str; 2] = ["ticket", "promise"];
 
-/// Reads the rules' counts from shared memory. The caller must execute it before the snapshot of [`BROKEN`], because a
-/// snapshot does not contain shared memory.
+/// Reads the rules' counts from shared memory. Must run before the snapshot of [`BROKEN`], which does not contain
+/// shared memory.
 pub const COUNTED: &str = "SELECT coalesce(jsonb_agg(jsonb_build_object('job', job, 'met', met, 'late', late)), '[]')
     FROM awty.job_status WHERE job IN ('ticket', 'promise')";
 

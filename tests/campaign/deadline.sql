@@ -1,8 +1,8 @@
--- Two rules watch the table camp.ticket. Both count only the open minutes of a calendar, which frank replaces. The rule
--- ticket has since and within, and stops the clock of rows in the state waiting. The rule promise has due.
+-- Two rules watch camp.ticket in the open minutes of a calendar, which frank replaces. The rule ticket has since and
+-- within, and stops the clock of rows in the state waiting. The rule promise has due.
 --
--- The functions below compute from the transactions' logs what awty must do. They count minute by minute, and call no
--- function of awty.
+-- The functions below compute minute by minute from the transactions' logs what awty must do. They call no function of
+-- awty.
 CREATE TABLE camp.ticket (id bigint PRIMARY KEY, since timestamptz, state text NOT NULL, note text);
 
 -- Logs each write to camp.ticket. An entry without a state means that the row was deleted.
@@ -19,8 +19,8 @@ CREATE INDEX ON camp.ticket_log (id, n);
 -- Logs each definition of a calendar, with the closed minutes of each day in UTC.
 CREATE TABLE camp.calendar (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, calendar text NOT NULL, shut integer[] NOT NULL);
 
--- Logs each definition of a rule. lengths has the times of the rule's levels. For a rule with due, the due time
--- includes the first length.
+-- Logs each definition of a rule. lengths has the times of the levels. With due, the due time includes the first
+-- length.
 CREATE TABLE camp.promised (
     n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     rule    text NOT NULL,
@@ -29,8 +29,7 @@ CREATE TABLE camp.promised (
     every   interval
 );
 
--- Logs holds, releases and pauses. An entry without an alert is a pause of the rule. The time -infinity ends a hold or
--- pause.
+-- Logs holds, releases and pauses. A pause has no alert. The time -infinity ends a hold or pause.
 CREATE TABLE camp.quiet (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, rule text NOT NULL, alert bigint, until timestamptz NOT NULL);
 CREATE INDEX ON camp.quiet (alert, n);
 
@@ -86,7 +85,6 @@ BEGIN
     PERFORM awty.create_calendar(name, camp.hours(shut), 'Asia/Kathmandu', replace => true);
 END $$;
 
--- The owner's actions. Each function logs its action.
 CREATE FUNCTION camp.watch(name text, seconds integer, more interval[], again interval) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     first interval := make_interval(secs => seconds);
@@ -225,7 +223,6 @@ BEGIN
     RETURN t;
 END $$;
 
--- Shows the expected state of each watched row, its alert and its check.
 CREATE VIEW camp.expected AS
 SELECT t.id, t.since, t.state, p.rule, p.lengths, p.remind, p.every, p.promised_at, o.shut, o.replaced_at, s.stopped, s.stops, t.written,
     l.due, f.id AS check_id, f.next_check_at, f.attempt, pg_xact_commit_timestamp(f.xmin) AS moved_at,
@@ -302,7 +299,7 @@ BEGIN
     WHERE a.rule IN ('ticket', 'promise')
         AND (checks <> (cleared_at IS NOT NULL AND coalesce(told.level, 0) > 0)::integer OR calls <> done);
 
-    -- P12: awty counts a row once, as met or late, at the commit that makes the row met or late. A crash loses counts.
+    -- P12: awty counts a row once, at the commit that makes the row met or late. A crash loses counts.
     RETURN QUERY SELECT 'P12', concat_ws(' ', s.job, 'counts', s.met, 'met and', s.late, 'late; there are', m.met, 'and', l.late)
     FROM jsonb_to_recordset(counted) AS s (job text, met bigint, late bigint)
     CROSS JOIN LATERAL (SELECT count(*) AS met FROM awty.future_job_history AS h WHERE h.job = s.job AND outcome = 'met') AS m

@@ -40,7 +40,6 @@ pub struct Shared {
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// The latest check id of each database at the time of each kill.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
     pub timed: Mutex<Vec<(&'static str, f64)>>,
     pub seen: Mutex<Vec<Violation>>,

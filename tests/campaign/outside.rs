@@ -109,7 +109,6 @@ impl Worker {
         }
     }
 
-    /// Returns at random whether the worker must misbehave. Returns false after the round.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }

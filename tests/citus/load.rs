@@ -67,7 +67,7 @@ fn write(config: &Config, after: &str, stopped: &AtomicBool, count: &AtomicI64) 
             client = config.connect(NoTls).ok();
         }
         let last = next + BATCH - 1;
-        // If the server has not confirmed an order, the order may exist or not. Its key is therefore not used again.
+        // An unconfirmed order may exist or not, so its key is not used again.
         if client.as_mut().is_some_and(|client| client.execute(sql, &[&next, &last, &after]).is_ok()) {
             acknowledged.extend(next..=last);
             count.fetch_add(BATCH, Ordering::Relaxed);

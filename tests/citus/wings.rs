@@ -27,7 +27,6 @@ fn watch_goods(place: &Place) {
     }
 }
 
-/// Waits for the number `late` of alerts, each for a different row.
 #[track_caller]
 fn await_late(place: &Place, late: i64) {
     let mut shop = place.shop();

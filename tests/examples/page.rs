@@ -1,4 +1,4 @@
-//! A page fails the test if a block of `sql` has no end, or a block of `text` follows no block of `sql`.
+//! A block of `sql` without an end, or a block of `text` without a block of `sql` before it, fails the test.
 
 use std::path::{Path, PathBuf};
 

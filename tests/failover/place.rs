@@ -48,8 +48,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// With etcd's v3 interface, Patroni 3.0.2 takes the primary's key without checking which member holds it. A Patroni
-/// that was frozen could so take the key from the new primary, whose commits would be lost.
+/// With etcd's v3 interface, Patroni 3.0.2 takes the primary's key without checking which member holds it. A frozen
+/// Patroni could later take the key from the new primary, whose commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

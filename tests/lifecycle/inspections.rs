@@ -78,7 +78,6 @@ fn what_is_left_of_checks_that_are_gone_is_removed() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT runs FROM awty_internal.check_stat").trim(), "1");
 }
 
-/// An administrator's triggers refuse to end the pause and the hold.
 #[test]
 fn ends_that_have_failed_are_tried_again_before_the_next_audit() {
     let shop = Shop::open();

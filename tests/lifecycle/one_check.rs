@@ -87,7 +87,6 @@ fn a_held_check_stands_still_until_it_is_released() {
     assert_eq!((end.why(), end.attempts, shop.notes("2")), (("done", None), 1, 1), "{end:?}");
 }
 
-/// The client calls `awty.hold()` during the run, and commits after the end of the run.
 #[test]
 fn a_hold_that_came_with_the_end_of_the_run_is_applied() {
     let shop = Shop::open();

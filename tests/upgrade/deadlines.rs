@@ -2,8 +2,6 @@
 
 use awty_testkit::Cluster;
 
-/// The alert of row 1 is held until after the upgrade, and the alert of row 4 for nine days. The clock of row 2 is
-/// stopped. Row 3 is not late yet.
 pub fn set_up(old: &Cluster, database: &str, role: &str) {
     old.client(database, role)
         .batch_execute(

@@ -60,7 +60,7 @@ pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
         println!("{}", report::table(std::slice::from_ref(&outcome)));
         save(&page.results(options.is_try)?, &outcome)?;
         page.write(options.is_try)?;
-        // Lost calls fail the program only now, because the page must be written first.
+        // Fails for lost calls only now, because the page must be written first.
         outcome.failure.map_or(Ok(()), Err)
     }))
 }

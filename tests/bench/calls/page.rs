@@ -1,5 +1,5 @@
-//! `page` measures how long the first page of each view takes with very many rows. `page-twin` measures whether people
-//! who reload the page each second delay calls, by runs with and without these people.
+//! `page` measures how long the first page of each view takes with very many rows. `page-twin` compares calls with and
+//! without people who reload the page each second.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::speed::lists::{ask, fill};
@@ -37,11 +37,10 @@ const ATTEMPTS: i32 = 100;
 
 const TARGETS: usize = 100;
 const PEOPLE: usize = 10;
-/// Seconds of warm-up before the measurement. The gateway calls each schedule once in this time.
+/// Seconds of warm-up, in which the gateway calls each schedule once.
 const WARM: f64 = 12.0;
 const TWIN: Wanted = Wanted::AtMost(1.5);
 
-/// Starts the gateway. Returns the gateway's address, and each person's cookie header.
 fn open(place: &mut Place) -> (String, Vec<String>) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let token = "SELECT awty_http.create_token('app', 'admin', '1 day')::text";
@@ -53,7 +52,6 @@ fn open(place: &mut Place) -> (String, Vec<String>) {
     (address, cookies)
 }
 
-/// Reads the views in turn, one each second, until `end` is set.
 fn reload(address: &str, cookie: &str, first: usize, end: &AtomicBool) -> Result<Vec<f64>, String> {
     let mut times = Vec::new();
     for view in VIEWS.iter().cycle().skip(first) {
@@ -98,8 +96,7 @@ fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64
 
 pub fn page(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("page");
-    // These settings save WAL. The rows need no protection from a crash, and their WAL would need more disk space than
-    // the rows.
+    // The rows need no protection from a crash, and their WAL would need more disk space than the rows.
     let mut place = Place::open_with(&[
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),

@@ -9,7 +9,7 @@ use crate::stats::Pairs;
 
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
-/// Seconds of warm-up before the measurement. The gateway calls each schedule once in this time.
+/// Seconds of warm-up, in which the gateway calls each schedule once.
 const WARM: f64 = 12.0;
 const WANTED: Wanted = Wanted::AtMost(1.5);
 

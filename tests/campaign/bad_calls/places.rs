@@ -85,7 +85,6 @@ impl Step {
         Self { place, settings, calls, undone: random.per_mille(300) }
     }
 
-    /// Returns each call with its SQLSTATE and message. For a successful call, the text is empty.
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
             ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions

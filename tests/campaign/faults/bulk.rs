@@ -9,7 +9,7 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// A follower must begin within twice the longest slot, which is three seconds.
+/// Twice the longest slot, within which a follower must begin.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// Reading this table fills all shared buffers.
@@ -42,8 +42,7 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds checks far in the future (fillers) and due checks (followers). Then removes the fillers, and waits until
-    /// the first follower runs.
+    /// Adds fillers and followers (bulk.sql), removes the fillers, and waits until the first follower runs.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;

@@ -21,15 +21,15 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// Counts for each step and action how often a process failed at the step, and how often no process reached it in time.
+/// Counts for each step and action the processes that failed there, and the tries that no process reached in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Several steps can raise an ERROR at the same time. Only one step sends SIGTERM or SIGKILL, because these signals may
-/// take the server down.
+/// Several steps can raise an ERROR at once. Only one step sends SIGTERM or SIGKILL, because these signals may stop the
+/// server.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];

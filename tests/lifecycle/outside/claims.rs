@@ -186,7 +186,7 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
         rows.iter().map(|row| row.get(0)).collect()
     };
     assert!(claimed().contains("mail"));
-    // Each claim counts the leases of one of the four jobs, so these claims count the leases of all jobs.
+    // Each claim counts the leases of another job, until the leases of all jobs are counted.
     for _ in BUSY {
         claimed();
     }
@@ -196,7 +196,7 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
     shop.await_true("the new checks to be due", &format!("SELECT {DUE} = {}", 2 + 4 * 6001 + 5));
     let of_two = claimed();
     assert!(of_two.contains("mail") && of_two.len() == 2, "{of_two:?}");
-    // After some leases of each job have ended, the claim gets checks of all four jobs.
+    // After the end of some leases of each job, the claim gets checks of all four jobs.
     shop.cluster.execute(
         "postgres",
         &["DELETE FROM awty_internal.lease WHERE entity_key <> 'new' AND entity_key::integer > 100"],

@@ -171,7 +171,6 @@ fn a_hold_undoes_a_run_that_tells_a_higher_level() {
     assert!(shop.cluster.value::<bool>("postgres", held));
 }
 
-/// `awty.hold()` adds an alert to a row that has none. A run meets this alert before the hold commits.
 #[test]
 fn a_hold_that_is_not_committed_stops_no_run() {
     let shop = telling("");
@@ -186,7 +185,6 @@ fn a_hold_that_is_not_committed_stops_no_run() {
     assert_eq!((held(&shop), told(&shop)), ("1:1:0:shop".into(), "2:1:1:f".into()));
 }
 
-/// Clients release the holds at the moment at which the holds end by themselves.
 #[test]
 fn a_release_at_the_end_of_the_hold_tells_once() {
     const ROWS: i64 = 40;

@@ -133,8 +133,8 @@ fn a_walk_keeps_the_newer_time_of_a_client() {
     await_moved(&shop, "plain", "1");
 }
 
-/// The walk of `awty.watch()` adds checks for rows 1 to 100, and then waits for the test's lock. Before, the rows are
-/// so slow that the walk needs a transaction of its own for them.
+/// The walk of `awty.watch()` adds checks for rows 1 to 100, and then waits for the test's lock. The first rows are
+/// slow, so the walk ends a transaction before the lock.
 #[test]
 fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     let shop = shop();

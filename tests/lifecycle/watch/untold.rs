@@ -137,7 +137,6 @@ fn a_terminated_function_stops_no_level() {
     assert_eq!(told(&shop), "1:2:1");
 }
 
-/// The clock is set back by an hour after awty has written the alert's times.
 #[test]
 fn a_clock_that_is_set_back_hides_no_telling() {
     let shop = broken(", remind => '{1 hour}', escalate => '{200 min, 1 day}', call_cleared => 'shop.tell'");

@@ -14,7 +14,7 @@ SELECT awty.schedule('orders', '2', 'unpaid', after => '1 h', args => (repeat('[
 SELECT args = (repeat('[', 1000) || repeat(']', 1000))::jsonb FROM awty.future_job;
 SELECT awty.unregister('unpaid');
 
--- Calls each function with NULL for all arguments, so that functions of later versions are tested, too.
+-- Calls every function with NULL for all arguments, even functions of later versions.
 RESET ROLE;
 SELECT call, test.raises('SELECT ' || call)
 FROM pg_proc AS p CROSS JOIN LATERAL (

@@ -46,7 +46,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$allow('umpaid', 'regress_app')$$, $$disallow('umpaid', 'regress_app')$$, $$cancel('orders', '1', 'umpaid')$$,
     $$next_slot(now(), 'umpaid')$$]) AS call;
 
--- The hint names only jobs that the caller can read. The caller can read no job at first, and then one of two jobs.
+-- The hint names only jobs that the caller can read: at first no job, and then one of two jobs.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpiad', after => '1 h')$$);
 SELECT test.raises($$SELECT awty.cancel('orders', '1', 'unpiad')$$);

@@ -19,7 +19,7 @@ CREATE FUNCTION shop.tidy(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELEC
 SELECT awty.schedule('orders', '1', 'tidy', after => '1 day') > 0;
 DROP FUNCTION shop.tidy(awty.future_job[]);
 
--- If the call names an SQL command instead of a function, the hint shows a function to paste.
+-- For an SQL command instead of a function, the hint shows a function to paste.
 SELECT test.raises(format('SELECT awty.register(%L, %L)', job, command)) FROM (VALUES
     ('sweep', 'DELETE FROM shop.basket WHERE placed_at < now() - interval ''1 day'';'), ('odd "sweep"', 'truncate shop.basket'),
     ('sweep', 'SELECT shop.tidy()'), ('sweep', 'DELETE FROM shop.basket WHERE ' || repeat('id <> 1 AND ', 30) || 'true')) AS v (job, command);
@@ -75,8 +75,7 @@ DROP FUNCTION shop.eves();
 RESET ROLE;
 REVOKE CREATE ON SCHEMA shop FROM regress_eve;
 
--- The notice names the job's role if the role is not the caller. After a change of the role, the notice names the role
--- again.
+-- The notice names the job's role if the role is not the caller, or has changed.
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.alter('posted', run_as => 'regress_shop');

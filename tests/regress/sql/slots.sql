@@ -79,7 +79,7 @@ SELECT count(*) FILTER (WHERE awty.next_slot(t, 'quarter') = t), count(*) FILTER
 COMMIT;
 DROP TABLE shop.times;
 
--- The times of a rule are rounded up, too. awty.watch() gives a notice if a time is shorter than a slot.
+-- Times of a rule are rounded up as well. awty.watch() gives a notice if a time is shorter than a slot.
 SET client_min_messages = notice;
 CREATE TABLE shop.short (id integer PRIMARY KEY);
 SELECT awty.watch('shop.short', until => 'id > 5', within => '59 s', escalate => '{1 h}');

@@ -60,7 +60,6 @@ fn analyze(client: &mut Client) {
     }
 }
 
-/// Sends a request, and returns its duration in seconds. `header` identifies the caller.
 pub fn ask(address: &str, header: &str, path: &str) -> Result<f64, String> {
     let began = Instant::now();
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
