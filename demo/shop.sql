@@ -8,7 +8,7 @@ CREATE TABLE shop.orders (
 );
 CREATE INDEX orders_to_ship_idx ON shop.orders (ready_at) WHERE status = 'UNSHIPPED';
 
--- This call is the whole rule. awty writes its alerts to awty.alert.
+-- This call is the whole rule. awty writes the rule's alerts to awty.alert.
 SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 seconds', escalate => '{5 seconds}');
 
 -- PostgreSQL fires triggers by name. The trigger shipped fires after awty's triggers, so it reads the clock later.

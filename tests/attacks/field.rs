@@ -4,8 +4,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// A check that is delayed by more seconds has waited for another check's run, because a busy machine alone does not
-/// delay a check so long.
+/// Seconds of delay. A check with a longer delay has waited for another check's run, because a busy machine causes only
+/// shorter delays.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";

@@ -50,7 +50,7 @@ fn no_setting_takes_the_time_limit_away() {
     assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
-/// awty refuses a trial within a trial, because the inner one would end the timer of the outer one.
+/// awty refuses `awty.dry_run()` within `awty.dry_run()`, because the inner call would end the timer of the outer call.
 #[test]
 fn a_trial_within_a_run_changes_no_time_limit() {
     let field = Field::new();
@@ -65,7 +65,7 @@ fn a_trial_within_a_run_changes_no_time_limit() {
     assert_eq!(tried.get::<_, Option<String>>(0).as_deref(), Some("57014"));
 }
 
-/// The session belongs to a superuser, and tries mallory's function after SET ROLE, as the gateway does.
+/// A superuser's session calls `awty.dry_run()` for mallory's functions after SET ROLE, as the gateway does.
 #[test]
 fn a_tried_function_that_catches_its_cancellation_ends_the_session() {
     let field = Field::new();

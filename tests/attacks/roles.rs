@@ -95,7 +95,7 @@ fn no_job_is_registered_for_a_role_that_the_caller_cannot_become() {
     field.refused("mallory", "SELECT awty.register('x', 'mallory.own', run_as => 'nobody')", "42704");
 }
 
-/// A superuser's session tries mallory's functions after SET ROLE, as the gateway does.
+/// A superuser's session calls `awty.dry_run()` for mallory's functions after SET ROLE, as the gateway does.
 #[test]
 fn a_tried_function_gets_no_right_of_the_session() {
     let field = Field::new();

@@ -57,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// Lines of this chart. If there are none, the page keeps the chart of an earlier measurement.
+    /// Lines of this chart. Without lines, the page keeps the chart of an earlier measurement.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

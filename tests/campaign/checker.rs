@@ -333,7 +333,7 @@ impl Story<'_> {
     }
 
     /// P4: no run commits after its check's end, or begins before the previous run's commit. If two transactions change
-    /// one row, the later one has the later commit time.
+    /// one row, the later transaction has the later commit time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);

@@ -247,7 +247,7 @@ RETURN CASE
     WHEN e.stopped IS NOT NULL THEN NULL
     WHEN e.held_by IS NOT NULL THEN least(e.held_until, e.due[e.level + 1])
     WHEN coalesce(e.level, 0) = 0 THEN least(e.due[1], (
-        -- Omits a reminder whose time had passed when awty first computed it.
+        -- Omits a reminder whose time had passed when awty first computed the time.
         SELECT r FROM camp.moved(camp.earlier(camp.later(e.since, e.lengths[1], e.shut), e.remind, e.shut), e.stops, e.shut) AS r
         WHERE r > greatest(e.written, e.promised_at + interval '5 s', e.replaced_at) AND r + interval '6 s' < e.due[1] AND (r > e.reminded_at) IS NOT FALSE))
     WHEN e.told_at IS NULL OR e.told_at < coalesce(e.escalated_at, e.raised_at) THEN e.raised_at
@@ -261,7 +261,7 @@ CREATE FUNCTION camp.calendar_at(name text, t timestamptz, OUT shut integer[], O
         SELECT shut, pg_xact_commit_timestamp(xmin) AS at FROM camp.calendar WHERE calendar = name) AS c) AS c
     WHERE at <= t ORDER BY at DESC LIMIT 1 $$;
 
--- Returns how much later the longest slot can make a check.
+-- Returns the width of the longest slot, which limits the delay of a check.
 CREATE FUNCTION camp.slot() RETURNS interval LANGUAGE sql IMMUTABLE RETURN interval '3 s';
 
 -- Returns contradictions to the logs. counted has the counts that awty.job_status had before the snapshot. If the clock

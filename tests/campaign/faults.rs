@@ -148,7 +148,7 @@ impl Fault {
         self == Fault::FillNotifyQueue
     }
 
-    /// Returns whether the fault shrinks the files of awty's tables. Each round begins with such a fault.
+    /// Each round begins with a fault that shrinks the files of awty's tables.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }

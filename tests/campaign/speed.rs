@@ -10,7 +10,7 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// If the first run begins later, a wake-up was lost. awty may notice the loss only after a minute.
+/// If the first run begins after more seconds, awty has lost a wake-up. awty may notice the loss only after a minute.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {

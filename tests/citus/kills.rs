@@ -59,15 +59,15 @@ pub fn kills(place: &mut Place) -> String {
 fn kill_postmaster(node: &mut Cluster) {
     let mut faults = node.new_faults();
     node.kill_server();
-    // If Citus notices the postmaster's death only after the commit, it raises an ERROR.
+    // Citus raises an ERROR if it notices the postmaster's death only after the commit.
     faults.extend(
         node.new_faults().into_iter().filter(|fault| !fault.ends_with("AbortTransaction while in COMMIT state")),
     );
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Kills all processes of the server, as the loss of its machine does. The postmaster is stopped first, so it starts no
-/// new process.
+/// Kills all processes of the server, as the loss of its machine does. Stops the postmaster first, so that the
+/// postmaster starts no new process.
 #[track_caller]
 pub fn crash(node: &mut Cluster) {
     let pids = node.pids("");

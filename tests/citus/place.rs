@@ -63,7 +63,7 @@ pub struct Place {
 
 fn server() -> Cluster {
     let mut server = Cluster::builder().conf(SETTINGS).create();
-    // Citus needs this address, because it also connects to its own server.
+    // Citus needs this address, because Citus also connects to its own server.
     server.configure(&format!("citus.local_hostname = '{}'", address(&server)));
     server.start();
     server.execute("postgres", &["CREATE EXTENSION citus"]);

@@ -1,4 +1,4 @@
-//! The moves follow the steps of docs/operations.md.
+//! The moves to another server follow the steps of docs/operations.md.
 
 use crate::judge::Row;
 use crate::orders::Desk;

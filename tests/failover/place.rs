@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Seconds until the primary's key in etcd expires. Patroni accepts no shorter time.
 const TTL: u64 = 20;
-/// Another member becomes the primary within this time.
+/// Another member must become the primary within this time.
 pub const ELECTED_WITHIN: Duration = Duration::from_secs(4 * TTL);
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
@@ -37,7 +37,8 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Ports below the range of outgoing connections, which could otherwise take the port of a stopped server.
+/// Returns ports below the range of outgoing connections, because such a connection could take the port of a stopped
+/// server.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -71,7 +72,7 @@ impl Place {
         for number in 0..3 {
             place.members[number].start_patroni(&place.folder);
             if number == 0 {
-                // The other members copy their data from the first, so it must be the primary by now.
+                // The other members copy the data of the first member, so the first member must be the primary by now.
                 poll("the first primary", Duration::from_secs(90), || place.leader().ok_or("none".into()))?;
             }
         }

@@ -33,7 +33,6 @@ impl Report {
         line.first_run.extend(first_run);
     }
 
-    /// Counts an event that is neither a success nor a violation.
     pub fn stuck(&mut self, mode: Mode, event: Event, message: &str) {
         let line = self.lines.entry((mode, event)).or_default();
         line.times += 1;

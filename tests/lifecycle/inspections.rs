@@ -45,7 +45,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
     // A prepared transaction keeps its lock when the server restarts. awty's first inspection waits for this lock until
-    // the test makes it fail.
+    // the test makes the inspection fail.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);

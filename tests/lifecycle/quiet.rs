@@ -235,7 +235,7 @@ fn a_hold_of_a_running_occurrence_ends() {
     );
 }
 
-/// The run copies the current hold to the next occurrence. The client that changes the hold commits after the run.
+/// The run copies the current hold to the next occurrence.
 #[test]
 fn a_hold_that_is_changed_during_the_run_keeps_the_change() {
     let shop = Shop::open();

@@ -60,7 +60,7 @@ pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
         println!("{}", report::table(std::slice::from_ref(&outcome)));
         save(&page.results(options.is_try)?, &outcome)?;
         page.write(options.is_try)?;
-        // Fails for lost calls only now, because the page must be written first.
+        // If calls were lost, the program fails only after it has written the page.
         outcome.failure.map_or(Ok(()), Err)
     }))
 }

@@ -1,4 +1,4 @@
-//! Measures the same schedules twice. The second time, one target hangs, and another is blocked and has a large
+//! Measures the same schedules twice. The second time, one target hangs, and another target is blocked and has a large
 //! backlog.
 
 use crate::calls::place::{Place, pass};

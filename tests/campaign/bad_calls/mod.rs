@@ -190,7 +190,7 @@ fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Returns a process's private memory in bytes, also outside of PostgreSQL's memory contexts.
+/// Returns a process's private memory in bytes, including memory outside of PostgreSQL's memory contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");

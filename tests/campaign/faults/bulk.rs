@@ -9,7 +9,7 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// Twice the longest slot, within which a follower must begin.
+/// A due check must begin within this time, which is twice the longest slot.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// Reading this table fills all shared buffers.
@@ -48,7 +48,6 @@ impl Bulk {
         self.go()?;
         let napping = "SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep'
                        AND datname = current_database() AND usename = $1";
-        // The next fault must hit a follower's run.
         let _ = poll("a follower's run", TO_BEGIN, || match self.admin.query_opt(napping, &[&ERIN]) {
             Ok(Some(_)) | Err(_) => Ok(()),
             Ok(None) => Err("none".into()),

@@ -21,7 +21,8 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// Counts for each step and action the processes that failed there, and the tries that no process reached in time.
+/// Counts, for each step and action, processes that failed at the step, and tries in which no process reached the step
+/// in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {

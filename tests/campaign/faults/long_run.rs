@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// Seconds of the long run. The other roles must catch up within `SHARE` of this time.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// Seconds of the other roles' runs, which are short because awty runs the suspects of a crash one after the other.
+/// Seconds of the other roles' runs, which are short because awty runs the checks that a crash interrupted one after
+/// the other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);

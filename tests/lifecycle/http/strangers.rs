@@ -54,7 +54,7 @@ impl Http {
     }
 }
 
-/// Separate checks of the rights to each job would take seconds.
+/// Checking the rights to each job separately would take seconds.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();

@@ -111,7 +111,7 @@ fn killed_workers_neither_lose_nor_double_an_occurrence() {
             shop.cluster.pids("awty worker").into_iter().for_each(|pid| shop.cluster.kill(Signal::TERM, pid));
             continue;
         }
-        // The server's crash would end this session.
+        // This session ends when the server crashes.
         let mut witness = shop.cluster.superuser("postgres");
         let workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
         shop.cluster.await_that("a crash", PATIENCE, || {

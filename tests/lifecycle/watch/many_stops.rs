@@ -31,7 +31,7 @@ const ORACLE: &str = "
         RETURN due;
     END $$";
 
-/// For each rule: whether its stops and its check's time are correct, and the number of stops.
+/// Returns for each rule whether its stops and its check's time are correct, and the number of stops.
 const COMPARED: &str = "
     SELECT string_agg(concat_ws(' ', f.job, s.stops = shop.stops(), f.next_check_at = awty.next_slot(due.at),
         (SELECT count(*) FROM unnest(s.stops))), ', ' ORDER BY f.job)
@@ -86,8 +86,8 @@ fn a_thousand_stops_move_the_due_time() {
     assert_eq!(client.query_one(late, &[]).unwrap().get::<_, String>(0), "office t t, plain t t");
 }
 
-/// The statement that moves the check must find it by its key, although an index of all the job's checks would also
-/// serve.
+/// The statement that moves a check must find the check by its key, although an index of all the job's checks would
+/// also serve.
 #[test]
 fn the_end_of_a_stop_reads_no_other_checks() {
     const ROWS: i64 = 1000;

@@ -56,8 +56,6 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     }
     shop.run("SELECT awty.schedule('orders', '1', 'orders', after => '0')");
     await_state(&shop, "late 1:1; pending -");
-    // The first client makes the row young enough to be in time. The second client makes it older, so that it stays
-    // late.
     for (client, placed_at) in clients.iter_mut().zip(["now()", "placed_at - interval '1 hour'"]) {
         let write = format!("UPDATE shop.orders SET placed_at = {placed_at}; COMMIT");
         let failed = client.batch_execute(&write).unwrap_err();
@@ -162,8 +160,8 @@ fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     await_state(&shop, "late -; pending 1 2");
 }
 
-/// An UPDATE ends a stop that began before the rule. The UPDATE comes before the walk visits the row, while the walk
-/// reads the row, or after the walk has stored the stop. The row's check is not visible to the UPDATE.
+/// An UPDATE ends a stop that began before the rule. The UPDATE comes before, during or after the walk's visit of the
+/// row, and does not see the row's check.
 #[test]
 fn an_update_ends_a_stop_beside_the_walk() {
     for (moment, waits) in [("before", "until"), ("during", "until"), ("after", "stop")] {

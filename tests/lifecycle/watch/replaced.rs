@@ -111,7 +111,7 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
 
-/// After a change of the calendar, awty reads all rows of the rule twice. Before the second walk, it waits for
+/// After a change of the calendar, awty reads all rows of the rule twice. Before the second walk, awty waits for
 /// transactions that are older than the new calendar.
 #[test]
 fn a_walk_keeps_the_newer_time_of_a_client() {

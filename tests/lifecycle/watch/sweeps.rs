@@ -140,7 +140,8 @@ fn a_change_begins_the_sweep_anew() {
     assert_eq!(state(&shop), "late -; pending 1 2");
     change(&format!("{watch}'3 hours')"));
     await_state(&shop, "late 1:1 2:1; pending -");
-    // Two walks and sweeps follow a replaced calendar. The second walk waits for older transactions.
+    // After a replacement of the calendar, awty reads all rows and compares all alerts twice. The second time, awty
+    // waits for older transactions.
     let mut older = shop.client();
     older.batch_execute("BEGIN; SELECT pg_current_xact_id()").unwrap();
     shop.run("SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC', '{2020-01-01}', replace => true)");

@@ -1,5 +1,5 @@
--- A job's role is the caller, or a role that the caller can become. It must be able to connect, and must not have more
--- rights than the owner of the function.
+-- A job's role is the caller, or a role that the caller can become. The role must be able to connect, and must not have
+-- more rights than the owner of the function.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_team LOGIN;

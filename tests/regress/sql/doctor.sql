@@ -32,7 +32,7 @@ SELECT test.ends('unpaid', 'done', NULL, '29 s', now() + interval '1 s');
 SELECT test.ends('moves', 'replaced', NULL, '0', now() + n * interval '1 min') FROM generate_series(1, 9) AS n;
 SET ROLE regress_shop;
 SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME', 'g') AS detail, fix FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
--- An error is over if it does not come back within three times its usual distance.
+-- An error is over if it does not come back within three times its usual interval.
 RESET ROLE;
 UPDATE awty.future_job_history SET finished_at = finished_at - interval '6 minutes' WHERE job = 'unshipped';
 SET ROLE regress_shop;

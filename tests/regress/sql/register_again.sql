@@ -80,7 +80,7 @@ SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.alter('posted', run_as => 'regress_shop');
 SELECT awty.alter('posted', timeout => '1 s');
--- A role that replaces a definition becomes the role that registered the job, so the function may belong to it.
+-- A role that replaces a definition becomes the role that registered the job, so the function may belong to this role.
 SELECT registered_by FROM awty.job WHERE job = 'posted';
 SET ROLE regress_shop;
 SELECT awty.register('posted', 'shop.unpaid', replace => true);

@@ -38,7 +38,7 @@ SELECT id = :before FROM awty.future_job;
 SELECT detail FROM awty.explain('job', 'weekly') WHERE event = 'next' ORDER BY at LIMIT 2;
 SELECT test.raises($$SELECT awty.drop_calendar('office')$$);
 
--- A replaced calendar moves the pending occurrence, unless it is still in open time.
+-- A replaced calendar moves the pending occurrence, unless the occurrence is still in open time.
 SELECT awty.create_calendar('office', '{mon-fri 09:00-18:00}', 'Europe/Berlin', replace => true);
 SELECT id = :before, next_check_at FROM awty.future_job;
 SELECT awty.create_calendar('office', '{sat 20:00-21:00}', 'UTC', replace => true);

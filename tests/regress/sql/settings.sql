@@ -26,7 +26,7 @@ ALTER SYSTEM SET awty.slot = 1;
 ALTER SYSTEM SET awty.history_retention = '400d';
 ALTER SYSTEM RESET ALL;
 
--- Even a superuser cannot set them for a session, a role, a database or a function.
+-- Even a superuser cannot set awty's settings for a session, a role, a database or a function.
 SET awty.enabled = on;
 SET LOCAL awty.auto_adopt = on;
 SELECT set_config('awty.slot', '1', false);

@@ -30,7 +30,8 @@ SET ROLE regress_dave;
 SELECT test.see() = '';
 RESET ROLE;
 SELECT test.see();
--- A role that may schedule reads the job and its checks. Without the right, it reads only the checks that it scheduled.
+-- A role that may schedule reads the job and its checks. Without the right, the role reads only the checks that it
+-- scheduled.
 SET ROLE regress_carol;
 SELECT awty.allow('carols', 'regress_dave');
 SET ROLE regress_dave;
