@@ -35,7 +35,6 @@ fn alice_does_not_run_what_became_mallorys(field: &Field, change: &[(&str, &str)
     ended.failed_with("42501");
     let refusal = field.refused("alice", "SELECT awty.schedule('thing', '4', 'hers', at => now())", "42501");
     assert!(refusal.message.contains("box.f") && !refusal.hint.is_empty(), "{refusal:?}");
-    // An administrator executes the statements of the hint.
     for statement in refusal.hint.split(';') {
         let _ = field.client("postgres").batch_execute(statement);
     }

@@ -143,7 +143,6 @@ impl Fault {
         format!("{self:?}")
     }
 
-    /// Returns whether the fault happens only on request, because it takes much time and disk space.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }

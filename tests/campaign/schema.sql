@@ -79,7 +79,6 @@ CREATE FUNCTION camp.is_own(j awty.future_job) RETURNS boolean LANGUAGE sql
 RETURN j.args->>'act' IN ('own_cancel', 'own_replace')
     OR (j.args->>'act' IN ('cancel', 'replace') AND j.entity_name = 'orders' AND j.args->>'other' = j.entity_key);
 
--- Returns whether the previous run has left something in the session.
 CREATE FUNCTION camp.finds_something() RETURNS boolean LANGUAGE sql
 RETURN coalesce(current_setting('camp.mark', true), '') <> ''
     OR EXISTS (SELECT FROM pg_prepared_statements)

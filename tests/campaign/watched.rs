@@ -1,7 +1,5 @@
 //! Clients write a watched table at random, and an owner changes the rule. In every snapshot, [`WRONG`] and [`MISSED`]
 //! must find nothing (promise P12).
-//!
-//! These clients have their own random generators, so that they do not change the other clients' choices for a seed.
 
 use crate::deadline;
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};

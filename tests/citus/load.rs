@@ -18,7 +18,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts the load. Each order of the job `tell` is due after the time `after`.
+    /// Each order of the job `tell` is due after the time `after`.
     pub fn start(place: &Place, after: &'static str) -> Self {
         let config = place.coordinator.config("postgres", "shop");
         let (stopped, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI64::new(0)));
@@ -43,7 +43,6 @@ impl Load {
         poll("more orders", awty_testkit::PATIENCE, seen).unwrap();
     }
 
-    /// Returns the number of acknowledged orders. Fails if an acknowledged order is missing.
     #[track_caller]
     pub fn stop(self, place: &Place) -> i64 {
         self.stopped.store(true, Ordering::Relaxed);

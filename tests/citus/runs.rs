@@ -3,7 +3,6 @@
 use crate::kills::crash;
 use crate::place::Place;
 
-/// A run that fails leaves nothing on another node.
 pub fn failed(place: &mut Place) -> String {
     place.shop().batch_execute("INSERT INTO shop.orders SELECT n, 'fail' FROM generate_series(1, 40) AS n").unwrap();
     place.await_all_ended();

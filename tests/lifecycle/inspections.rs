@@ -112,7 +112,6 @@ fn checks_that_became_due_in_a_pause_run_before_the_next_audit() {
     shop.job("also", NOTE, "");
     shop.run("SELECT awty.pause('note', paused_until => now() + interval '4 s')");
     shop.schedule("1", "note", "after => '1 s'");
-    // The role's worker runs this check, and finds nothing else to do.
     shop.schedule("2", "also", "after => '2 s'");
     shop.end_of("2");
     shop.await_true("the end of the pause", "SELECT NOT EXISTS (SELECT FROM awty.job WHERE paused)");

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// Starts a server whose default privileges grant all rights on new objects to other roles. The catalog then differs if
-/// an upgrade script does not revoke these rights.
+/// The server's default privileges grant all rights on new objects to other roles. The catalog therefore differs if an
+/// upgrade script does not revoke these rights.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");

@@ -196,7 +196,6 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
     shop.await_true("the new checks to be due", &format!("SELECT {DUE} = {}", 2 + 4 * 6001 + 5));
     let of_two = claimed();
     assert!(of_two.contains("mail") && of_two.len() == 2, "{of_two:?}");
-    // After the end of some leases of each job, the claim gets checks of all four jobs.
     shop.cluster.execute(
         "postgres",
         &["DELETE FROM awty_internal.lease WHERE entity_key <> 'new' AND entity_key::integer > 100"],

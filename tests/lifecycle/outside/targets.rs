@@ -305,7 +305,6 @@ fn the_question_when_to_claim_reads_few_checks() {
     assert!(rows <= 30, "{rows} checks of a blocked target were read");
 }
 
-/// An open transaction has deleted the rate limit of the job `mail`.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
     let shop = shop_with("", &[("a", 9)]);

@@ -118,8 +118,8 @@ fn a_prepared_write_decides_when_it_is_committed() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// A client stops row 1 during a run. The client locks the row's check while the run looks for stops, and commits
-/// before the run writes the check. Meanwhile, the run stores the stop of row 2, which no trigger has seen.
+/// A client locks row 1's check while a run looks for stops, and commits the row's stop before the run writes the
+/// check. Meanwhile, the run stores the stop of row 2, which no trigger has seen.
 #[test]
 fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     let shop = stops::shop();

@@ -37,8 +37,8 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// After a change of a rule, a sweep compares all its alerts with the new rule. The change itself schedules the sweep,
-/// because a later request could be lost in a crash.
+/// The change of a rule itself schedules the sweep of the rule's alerts, because a later request could be lost in a
+/// crash.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -123,7 +123,6 @@ fn a_sweep_over_slow_rows_comes_to_its_end() {
     assert!(shop.cluster.value::<bool>("postgres", over));
 }
 
-/// A sweep may be under way when a rule or its calendar changes. Another sweep then begins with the first alert.
 #[test]
 fn a_change_begins_the_sweep_anew() {
     let shop = watched("");
@@ -156,8 +155,7 @@ fn a_change_begins_the_sweep_anew() {
     assert_eq!(state(&shop), "late 2:1; pending -");
 }
 
-/// Clients change rows after a sweep has read them, and before the sweep clears their alerts. A row may also get a check
-/// that ends meanwhile, because the row's alert is still open.
+/// Clients change rows after a sweep has read the rows, and before the sweep clears the rows' alerts.
 #[test]
 fn a_sweep_leaves_an_alert_whose_row_has_changed_meanwhile() {
     let shop = watched("");

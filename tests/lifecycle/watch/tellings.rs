@@ -90,7 +90,6 @@ fn a_hold_silences_reminders_and_repetitions() {
     assert!(journey.query_one(counts, &[]).unwrap().get::<_, bool>(0), "{}", told(&mut journey));
 }
 
-/// Another transaction locks the alert, so awty rolls back the run with its call.
 #[test]
 fn no_telling_is_committed_without_its_alert() {
     let shop = shop("within => '1 hour', escalate => '{2 hours}'");

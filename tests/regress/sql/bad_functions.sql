@@ -1,4 +1,3 @@
--- Tests functions that register() and schedule() refuse.
 \pset format unaligned
 \pset tuples_only on
 GRANT CREATE ON SCHEMA shop TO regress_mallory;
