@@ -1,6 +1,6 @@
 //! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`, with the campaign's load before and after. One
-//! upgrade copies the files, and its new server's configuration lacks awty. Another links the files, and its new server
-//! preloads awty.
+//! upgrade copies the files, and its new server's configuration lacks awty. The other upgrade links the files, and its
+//! new server preloads awty.
 
 mod calls;
 mod deadlines;

@@ -80,8 +80,8 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// The sweep takes longer than the timeout of its job, so it needs several transactions. It also continues after an
-/// alert that another session has locked, and comes back for this alert.
+/// The sweep takes longer than the timeout of its job, so it needs several transactions. The sweep skips an alert that
+/// another session has locked, and comes back for this alert.
 #[test]
 fn a_sweep_over_slow_rows_comes_to_its_end() {
     const ROWS: i64 = 1000;
