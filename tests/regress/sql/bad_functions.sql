@@ -49,7 +49,8 @@ CREATE FUNCTION shop.both(awty.future_job) RETURNS timestamptz LANGUAGE sql AS '
 CREATE FUNCTION shop.both(awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS 'SELECT ARRAY[now()]';
 SELECT test.register('shop.both');
 
--- awty refuses a function in a temporary schema by both its names, and a name that is not on the search_path.
+-- awty refuses a function in a temporary schema, with or without the schema's name, and a name that is not on the
+-- search_path.
 CREATE FUNCTION pg_temp.mine(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT test.register('pg_temp.mine');
 SELECT test.register('mine');
