@@ -1,4 +1,4 @@
-//! Serves `/livez` and `/readyz`, and logs why the gateway is not ready. No answer waits for the database.
+//! Serves `/livez` and `/readyz`, and logs why the gateway is not ready. Answers never wait for the database.
 
 use crate::lease::{View, Worker};
 use axum::extract::State;
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The gateway is not ready if its claim loop has completed no round for three slots (`awty.slot`), and for at least 15
-/// s. A round normally takes 5 s.
+/// The gateway is not ready if its claim loop has completed no round for three slots (`awty.slot`), but at least 15 s.
+/// A round normally takes 5 s.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// If all places for calls are taken, the gateway is not ready when no call has ended for this long.
+/// The gateway is not ready if it makes as many calls as it may, and no call has ended for this long.
 const HANGS: Duration = Duration::from_secs(30);
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Returns why the gateway is not ready, except for two reasons: the gateway is stopping, or a database request failed.
+/// Returns why the gateway is not ready. Leaves out two reasons: the gateway is stopping, or a database request failed.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
@@ -93,7 +93,7 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Logs a reason only if the previous look also found it, because some reasons last only until the first claim.
+        // Logs a reason only if it has lasted for two looks, because some reasons last only until the first claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");
@@ -106,7 +106,6 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
-/// A full gateway claims again as soon as a call ends.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

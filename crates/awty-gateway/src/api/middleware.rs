@@ -1,7 +1,7 @@
 //! Repeats a request whose transaction conflicted with another transaction.
 //!
-//! Each role, and all roles together, have limited memory for request bodies. Only a request with a valid token gets
-//! memory for a large body.
+//! Limits the memory for request bodies, for each role and in total. Only a request with a valid token gets memory for
+//! a large body.
 
 use super::auth::Asker;
 use super::permits::{Room, Seen};

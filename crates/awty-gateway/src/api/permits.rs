@@ -12,15 +12,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const EACH: usize = 2;
 pub const CHANGES: usize = 3;
-/// Connections that changes leave free, for looking up tokens and for reads.
+/// Changes never use these database connections. The gateway keeps them for reads and for looking up tokens.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
-/// A role counts as slow for [`SLOW_FOR`] after one of its reads took this long.
+/// A read that takes longer than this makes its role slow for [`SLOW_FOR`].
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// KiB that all large request bodies of one role may use at a time. The role's unread answers and its forms of the page
-/// each have a further limit of this size.
+/// In KiB. The large request bodies of one role use at most this much memory at a time. The role's unread answers have
+/// a separate limit of this size, and so have the role's forms.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -38,7 +38,7 @@ pub(super) struct Role {
     forms: Arc<Semaphore>,
 }
 
-/// [`Permits`] keeps a role as long as one of its requests holds memory.
+/// [`Permits`] keeps a role while one of the role's requests holds memory.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
 #[derive(Clone, Default)]
@@ -75,8 +75,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts the clock of a read. The caller must already have its connection, because waiting for a connection must
-    /// not make a read slow.
+    /// Starts measuring how long a read takes. The caller must already have a database connection, because time spent
+    /// waiting for a connection must not make a read slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -129,8 +129,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// A form of the page keeps its memory while the page makes a request to the API. This request also needs memory.
-    /// With a common limit, both could wait for each other.
+    /// Forms have a memory limit of their own. A form of the page keeps its memory while the page sends a request to
+    /// the API, and this API request needs memory too. With a common limit, both could wait for each other.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

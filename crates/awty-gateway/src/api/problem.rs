@@ -1,4 +1,4 @@
-//! For an internal error, the client gets only a number, under which the log has the database's message.
+//! For an internal error, the client gets only a number. The log has the database's message under the same number.
 
 use super::problems::{Known, find};
 use crate::db::Trouble;

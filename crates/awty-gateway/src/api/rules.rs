@@ -105,7 +105,7 @@ pub(super) enum Write {
     Period(Length),
 }
 
-/// awty may have rounded the client's period up.
+/// Compares both periods of the schedule, because awty may have rounded the client's period up.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -196,7 +196,7 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// Returns None if the plan of the ended schedule has no further call.
+/// Returns `None` if the schedule has ended and its plan has no further call.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub(super) const LARGEST_BODY: usize = 512 * 1024;
-/// In bytes. Smaller request bodies and answers do not count against the memory limits, so that small requests never
-/// wait for large ones.
+/// In bytes. Smaller request bodies and answers do not count against the memory limits. So a small request never waits
+/// for large ones.
 pub(super) const SMALL: usize = 16 * 1024;
-/// In KiB, for the bodies of all requests together.
+/// In KiB. All large request bodies together use at most this much memory.
 pub const ROOM: usize = 64 * 1024;
 
 pub struct ApiConfig {

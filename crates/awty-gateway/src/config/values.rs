@@ -21,7 +21,7 @@ pub struct Config {
     pub timeout: Length,
     pub max_timeout: Length,
     pub max_in_flight: usize,
-    /// Public networks are allowed anyway.
+    /// Networks that calls may reach in addition to public networks.
     pub allow_networks: Vec<Allowed>,
     pub deny_networks: Vec<IpNet>,
     pub extra_roots: Vec<PathBuf>,
@@ -50,7 +50,7 @@ impl Config {
             address.map_err(|_| format!("{name} must be an address and a port, such as 127.0.0.1:{port}"))
         };
         let listen = address("listen", 8470)?;
-        // With port 0 two listeners are needed, because the system chooses a port for each.
+        // Port 0 needs two listeners, because the system chooses a port for each listener.
         let own = text("listen_metrics").filter(|own| text("listen") != Some(own) || own.ends_with(":0"));
         let listen_metrics = own.map(|_| address("listen_metrics", 8471)).transpose()?;
         let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);

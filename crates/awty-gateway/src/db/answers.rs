@@ -1,5 +1,7 @@
-//! Invariant: one transaction stores ("books") an answer and its consequences, such as the end of a schedule. An answer
-//! whose lease is no longer valid has no consequences.
+//! Stores ("books") the answers of calls.
+//!
+//! Invariant: the transaction that stores an answer also makes the changes that follow from the answer, such as ending
+//! the schedule. An answer whose lease is no longer valid changes nothing.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -16,7 +18,7 @@ pub struct Booking {
     pub result: Value,
     pub changes: Option<Changes>,
     pub wait: Option<Wait>,
-    /// Job, entity name and entity key.
+    /// Job, entity name and entity key of a send.
     pub send: Option<[String; 3]>,
 }
 
@@ -45,7 +47,7 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// Set if this answer changes whether the schedule is failing: the new value and the time of the change.
+    /// Set if this answer makes the schedule start or stop failing: the new value, and the time of the change.
     pub failing: Option<(bool, DateTime<Utc>)>,
     /// Set if the endpoint asks awty to `hold` or `stop` its schedule, with the endpoint's reason.
     pub asked: Option<(&'static str, String)>,
@@ -68,20 +70,20 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // A hold or stop that an answer asks for must commit together with the answer. So the answer waits while
-            // another session locks the schedule.
+            // The endpoint's request to hold or stop the schedule must commit together with the answer. So the answer
+            // waits while another session locks the schedule.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // `void`: the lease is invalid. `busy`: another session has locked the check, so the answer is stored
-            // later.
+            // `void`: the lease is no longer valid. `busy`: another session locks the check, so the gateway stores the
+            // answer later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // Leaves out changes of schedules that another session has locked. The next answer makes them, because it
-            // is compared with the stored row.
+            // Leaves out changes of schedules that another session locks. A schedule's next answer makes the missing
+            // change, because the gateway compares each answer with the schedule's stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

@@ -11,9 +11,9 @@ const ATTEMPTS: &str = concat!(
     "::text, a.ended_at::text, a.lease::text
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
-/// Looks whether other endpoints were called while a call was late: those that are called at least twice in that time,
-/// among 20 of the same target and 40 of the same job. `near` endpoints have the same target. Adds the times that tell
-/// when a stop ended.
+/// Counts other endpoints that were called while a call was late. Looks at 20 endpoints of the same target (`near`) and
+/// 40 of the same job. Their period must be at most half as long as the call was late. Also returns the times at which
+/// a stop may have ended.
 pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_catalog.pg_postmaster_start_time(), 'settings', pg_catalog.pg_conf_load_time())
     || (SELECT pg_catalog.jsonb_build_object('job', j.resumed_at, 'schedule', e.changed_at)
         FROM awty_http.endpoint AS e JOIN awty.job AS j ON j.job = e.job WHERE e.id = $1)
@@ -63,7 +63,7 @@ pub async fn attempts(
     request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
 }
 
-/// Returns how many other endpoints there were while a call was late, and how many of them were called.
+/// Returns how many other endpoints should have been called while a call was late, and how many were called.
 pub async fn meanwhile(request: &Request, id: &str, slot: &str, at: &str) -> Result<Value, Trouble> {
     request.maybe(BY_INDEX, &[]).await?;
     let row = request.maybe(MEANWHILE, &[&id, &slot, &at]).await?;

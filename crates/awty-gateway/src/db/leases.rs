@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
 
-/// Calls end this long before their lease expires, so that there is time to store the answer.
+/// A call ends this long before its lease expires, so that the gateway has time to store the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -53,8 +53,8 @@ impl Lease {
 /// A claim is flushed to disk before its calls are made. Otherwise a crash of the server could undo the claim, and the
 /// scheduled call would be made a second time with another key.
 ///
-/// The lock_timeout ends before the gateway gives up the connection. Otherwise a claim could succeed later, and its
-/// leases would have no worker.
+/// The lock_timeout ends before the gateway gives up the connection. Otherwise the claim could succeed after that, and
+/// no worker would have its leases.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline

@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
 /// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open
-/// one.
+/// connections.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
@@ -78,7 +78,7 @@ impl From<tokio_postgres::Error> for Trouble {
                 message: refused.message().into(),
                 hint: refused.hint().map(str::to_owned),
             },
-            // A bug of the gateway, not a failure of the database.
+            // This error is a bug of the gateway, and not a failure of the database.
             None if std::error::Error::source(&error)
                 .is_some_and(|cause| cause.is::<tokio_postgres::types::WrongType>()) =>
             {
@@ -92,8 +92,8 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// Closes the connection of a cancelled caller instead of returning it to the pool, because its statement may still
-/// run.
+/// If a caller is cancelled, closes its connection instead of returning it to the pool, because the caller's statement
+/// may still run.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -140,7 +140,8 @@ impl Db {
         }
     }
 
-    /// Closes idle connections. Each of the three pools keeps one, because a gateway must be able to work with three.
+    /// Closes idle connections. Each of the three pools keeps one connection, because the gateway must be able to work
+    /// with three connections.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
@@ -164,10 +165,11 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database, which the guard refuses to call.
+    /// Returns the addresses of the database, so that the guard refuses calls to the database.
     ///
-    /// A database that the gateway reaches through a socket or loopback may listen on all addresses of this machine.
-    /// The result then has the unspecified address, which means all of them to the guard.
+    /// If the gateway reaches the database through a socket or loopback, the database may listen on all addresses of
+    /// this machine. The result then contains the unspecified address, so the guard refuses all addresses of this
+    /// machine.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

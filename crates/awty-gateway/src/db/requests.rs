@@ -12,8 +12,8 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// The time of use may be lost in a crash. A commit that waits for a missing standby would keep people from the page
-/// that says so.
+/// Commits asynchronously, so a crash may lose the token's time of last use. A synchronous commit could wait for a
+/// missing standby, and people could not open the page that reports the missing standby.
 const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
     LATERAL awty_http_internal.token_of(CASE WHEN s.setting IS NOT NULL THEN $1::bytea END) AS t";
@@ -29,7 +29,7 @@ const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 const LONGEST_NAME: usize = 63;
 
-/// PostgreSQL would truncate a longer name, and the result may be the name of another role.
+/// Refuses long names, because PostgreSQL would truncate the name to what may be another role's name.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
     if role.len() <= LONGEST_NAME {
         return Ok(role);
@@ -81,7 +81,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Ends the session with this request, because a function of a role may leave locks and other things in the session.
+    /// Closes the database session after this request, because a role's function may leave locks or settings in the
+    /// session.
     pub(super) const fn close_session(&mut self) {
         self.closes = true;
     }

@@ -9,7 +9,7 @@ pub struct Row {
     pub id: String,
     pub version: i64,
     pub deleted: bool,
-    /// True if new schedules of the current role would belong to this schedule's job.
+    /// True if the current role's new schedules would belong to this schedule's job.
     pub own: bool,
     pub new: bool,
     pub fields: Value,
@@ -35,7 +35,7 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// Rows after the first 4 MiB of definitions lack `fields` and `body`, which limits the memory of a page.
+/// Limits the memory of a page: rows after the first 4 MiB of definitions lack `fields` and `body`.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
@@ -63,8 +63,8 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// The lateral join uses the index on job and id, so that it does not read the schedules of other tenants. A list of
-/// paused schedules uses the index on them.
+/// The lateral join reads by the index on job and id, so that the query does not read the schedules of other tenants. A
+/// list of paused schedules uses the index on paused schedules.
 pub const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w

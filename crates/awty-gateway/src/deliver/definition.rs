@@ -48,7 +48,7 @@ pub struct Definition {
     pub body: Option<Box<RawValue>>,
     pub body_text: Option<String>,
     pub body_base64: Option<String>,
-    /// A call without a timeout gets the timeout of the gateway's settings.
+    /// A call without a timeout has the timeout of the gateway's settings.
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,

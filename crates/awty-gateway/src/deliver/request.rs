@@ -17,17 +17,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
     pub job: String,
-    /// A tenant's ids and signing keys are derived from this random number.
+    /// The tenant's ids and signing keys are derived from this random number.
     pub tenant: i64,
     pub entity_name: String,
-    /// Path and query of the URI. For a send, `#` and the key of the send follow.
+    /// Path and query of the URI. For a send, `#` and the key of the send are appended.
     pub entity_key: String,
-    /// Failures in a row before this attempt, plus one.
+    /// One plus the number of failures in a row before this attempt.
     pub attempt: u32,
     pub check_count: i32,
     pub first_check_at: DateTime<Utc>,
     pub next_check_at: DateTime<Utc>,
-    /// Idempotency key, which all attempts of a call share.
+    /// Idempotency key. All attempts of a call have the same key.
     pub key: String,
 }
 
@@ -40,12 +40,12 @@ pub struct RequestContext<'a> {
 
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// A HeaderMap panics beyond 24,576 headers, so a call has a lower limit.
+/// A HeaderMap panics above 24,576 headers, so a call may have at most this many.
 const MOST_HEADERS: usize = 1_000;
 
 pub const REFERENCE: &str = "{{secret:";
 pub const MOST_REFERENCES: usize = 16;
-/// In bytes, after secrets are filled in.
+/// In bytes. Includes the values of secrets.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
 struct Secrets<'a> {
@@ -100,7 +100,8 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// The target must be the called origin, because limits, blocks and circuit breaker belong to the target.
+/// Checks that the target is the origin of the URI, because the target's limits, blocks and circuit breaker must apply
+/// to the call.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;

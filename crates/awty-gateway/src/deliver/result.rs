@@ -1,5 +1,5 @@
-//! Invariant: text from an endpoint is stored without control characters. Of an answer, only [`KEPT`] bytes of the body
-//! and the location of a redirect are stored.
+//! Invariant: an endpoint's text is stored without control characters. The gateway stores only [`KEPT`] bytes of an
+//! answer's body, and the location of a redirect.
 
 use crate::net::report::{Phases, Report};
 use serde_json::{Map, Value, json};

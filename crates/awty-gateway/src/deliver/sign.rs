@@ -1,4 +1,4 @@
-//! Signs requests by Standard Webhooks: `v1,` and the HMAC-SHA256 of `id.timestamp.body`.
+//! Signs requests as Standard Webhooks defines: `v1,` and the HMAC-SHA256 of `id.timestamp.body`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,9 +12,9 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     }
 }
 
-/// Derives a schedule's signing key from the gateway's master key, so that no signing key is stored.
+/// Derives a schedule's signing key from the gateway's master key, so that the database stores no signing key.
 ///
-/// The tenant's number is random, so that a role cannot get a future tenant's keys in advance.
+/// The tenant's number is random, so that a role cannot compute the keys of a future tenant.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
     mac.update(&tenant.to_be_bytes());

@@ -13,8 +13,8 @@ macro_rules! alert {
     };
 }
 
-/// Sorts at most 10,000 open alerts, so that the cost is bounded. Reads the alerts of each rule by an index, as the other
-/// queries of alerts do, because row security would judge the alerts of all roles.
+/// Sorts at most 10,000 open alerts, so that the cost is bounded. Reads the alerts of each rule by an index. Otherwise
+/// row security would check the alerts of all roles.
 pub const OPEN: &str = concat!(
     alert!(),
     "FROM (
@@ -40,14 +40,15 @@ macro_rules! check {
             'attempt', f.attempt) "
     };
 }
-/// `tries` is null if the job has no function. Otherwise, `tries` says whether the role is the job's role.
+/// `tries` says whether the current role is the job's role, or is null if the job has no function.
 const PENDING: &str = concat!(
     check!(),
     "|| pg_catalog.jsonb_build_object('tries', (SELECT pg_catalog.pg_get_userbyid(j.role) = current_user FROM awty.job AS j
         WHERE j.job = f.job AND j.function_name IS NOT NULL))
     FROM awty.future_job AS f WHERE f.entity_name = $1 AND f.entity_key = $2 ORDER BY f.job LIMIT $3"
 );
-/// Sets what the role's own sessions have, because a worker runs the function with these settings.
+/// Applies the role's own settings (`ALTER ROLE`, `ALTER DATABASE`), because a worker runs the function with these
+/// settings.
 const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
         SELECT pg_catalog.substr(c, pg_catalog.length(s.name) + 2)
         FROM pg_catalog.pg_db_role_setting AS r CROSS JOIN LATERAL pg_catalog.unnest(r.setconfig) AS c
@@ -56,10 +57,10 @@ const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
           AND pg_catalog.starts_with(c, s.name || '=')
         ORDER BY r.setrole = 0, r.setdatabase = 0 LIMIT 1), s.reset_val), true)
     FROM pg_catalog.pg_settings AS s WHERE s.name IN ('search_path', 'TimeZone')";
-/// Has no operator, because the search path is the role's own here.
+/// Uses no operator, because the role's own search path could contain another operator of this name.
 const TRY: &str = "SELECT pg_catalog.to_jsonb(t) FROM awty.dry_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) AS t";
-/// Reads the checks of each job by the job's indexes, because the checks of other roles may have this name. Of the held
-/// checks, reads the first 10,000 of each job.
+/// Reads the checks of each job by an index, because other roles may have many checks of the same name. Reads at most
+/// 10,000 held checks of each job.
 pub const NAMED: &str = concat!(
     check!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
@@ -71,7 +72,6 @@ pub const NAMED: &str = concat!(
          WHERE c.entity_name = $1 LIMIT $2)) AS f
     ORDER BY f.entity_key, f.job LIMIT $2"
 );
-/// Reads the checks of each job by the index on job and slot.
 pub const IN_SLOT: &str = concat!(
     check!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
@@ -93,10 +93,9 @@ macro_rules! ended {
             'http', EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job)) "
     };
 }
-/// The planner has no statistics of jobs, so it expects few rows of a job, and would read and sort all of them. Without
-/// sorts, it reads the newest rows in the order of the index.
+/// Without sorts, PostgreSQL reads the newest rows of a job in the order of the index. With sorts, it would read and
+/// sort all rows of the job, because it has no statistics of jobs and expects few rows.
 pub const BY_INDEX: &str = "SELECT pg_catalog.set_config('enable_sort', 'off', true)";
-/// Reads the problems of each job by the index on them.
 pub const PROBLEMS: &str = concat!(
     ended!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
@@ -135,7 +134,7 @@ pub async fn alerts_of(request: &Request, name: &str, key: &str) -> Result<Vec<V
     all(request, ALERTS_OF, &[&name, &key]).await
 }
 
-/// Returns the pending checks of one entity, or of entities with this name.
+/// Returns the pending checks of one entity, or of all entities with this name.
 pub async fn pending(request: &Request, name: &str, key: Option<&str>, limit: i64) -> Result<Vec<Value>, Trouble> {
     match key {
         Some(key) => all(request, PENDING, &[&name, &key, &limit]).await,
@@ -191,7 +190,7 @@ pub async fn check_now(request: &Request, (name, key, job): (&str, &str, Option<
     request.maybe(CHECK_NOW, &[&name, &key, &job]).await.map(drop)
 }
 
-/// Runs the function of a job for one entity. The end of the session undoes everything.
+/// Runs a job's function for one entity. Closing the session undoes everything.
 pub async fn dry_run(mut request: Request, (name, key, job): (&str, &str, &str)) -> Result<Value, Trouble> {
     request.close_session();
     request.rows(OWN_SETTINGS, &[]).await?;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_postgres::types::ToSql;
 
 pub const MANY: i64 = 1_000;
-/// The charts of what comes have at most this many pending checks.
+/// A chart of pending checks has at most this many checks.
 pub const MOST_AHEAD: i64 = 20_000;
 
 pub const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (
@@ -22,15 +22,15 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
           AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1)
         ORDER BY c.next_check_at, c.id LIMIT $1) AS f
     ORDER BY f.next_check_at LIMIT $1";
-/// Leaves out the checks of schedules, because [`ENDPOINTS`] has them. A send is no schedule. OFFSET 0 makes the planner
-/// look each schedule up by the index.
+/// Leaves out the checks of schedules, because [`ENDPOINTS`] has them. Includes sends, because a send has no schedule.
+/// OFFSET 0 makes the planner look each schedule up by the index.
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty.failing AS f
     WHERE NOT EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.entity_name = f.entity_name AND e.entity_key = f.entity_key AND e.job = f.job OFFSET 0)
     ORDER BY f.failed_at DESC LIMIT $1";
-/// Reads the failing endpoints of each tenant by the partial index on them, and then the endpoints whose call has been
-/// due for longer than their own period.
+/// Reads the failing endpoints by a partial index. Then reads the endpoints whose next call has been due for longer
+/// than the endpoint's period.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         (SELECT w.id, w.uri, w.failing_since AS since, false AS waits FROM awty_http.endpoint AS w
@@ -42,7 +42,7 @@ pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'u
         JOIN awty_http.endpoint AS w ON w.entity_name = f.entity_name AND w.entity_key = f.entity_key AND w.job = f.job
         WHERE NOT w.paused AND w.failing_since IS NULL AND f.next_check_at < pg_catalog.now() - w.every) AS e
     ORDER BY e.since LIMIT $1";
-/// Counts the checks that ended with a problem in the last hour, beside the calls of schedules.
+/// Counts the checks that ended with a problem in the last hour, without the checks of schedules.
 pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
     SELECT FROM awty.job AS j CROSS JOIN LATERAL (
         SELECT p.entity_name, p.entity_key FROM awty.future_job_history AS p
@@ -50,8 +50,8 @@ pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
         ORDER BY p.finished_at DESC LIMIT 1000) AS h
     WHERE NOT EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.entity_name = h.entity_name AND e.entity_key = h.entity_key AND e.job = j.job OFFSET 0)
     LIMIT $1) AS ended";
-/// Finds jobs that repeat, and whose last success is older than the period of their next check. Of a cron expression,
-/// only the last result counts.
+/// Finds repeating jobs whose last success is older than the period of the next check, or whose last run failed. A cron
+/// expression has no period, so only its last run counts.
 pub const BEHIND: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', j.job, 'every', ", ms!("r.every"), ", 'cron', r.cron, 'last', s.last_success_at)
     FROM awty.job AS j CROSS JOIN LATERAL (
@@ -65,7 +65,7 @@ pub const BEHIND: &str = concat!(
         OR coalesce(s.last_failure_at > s.last_success_at, s.last_failure_at IS NOT NULL))
     ORDER BY s.last_success_at NULLS FIRST LIMIT $1"
 );
-/// Counts the checks of the time ahead, up to a bound.
+/// Counts the checks that become due within a time, up to a maximum.
 pub const DUE_AHEAD: &str = "SELECT pg_catalog.count(*) FROM (
         SELECT FROM awty.job AS j CROSS JOIN LATERAL (
             SELECT FROM awty.future_job AS c
@@ -76,13 +76,13 @@ pub const AHEAD: &str = "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'j
 pub const NEXT_DUE: &str = "SELECT pg_catalog.to_jsonb(pg_catalog.min(f.next_check_at)) FROM awty.job AS j CROSS JOIN LATERAL (
         SELECT c.next_check_at FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held ORDER BY c.next_check_at, c.id LIMIT 1) AS f
     WHERE NOT j.paused";
-/// The server's setting is unknown if the library is not loaded.
+/// The slot is null if the server has not loaded awty's library.
 pub const CLOCK: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('now', pg_catalog.clock_timestamp(), 'slot', ",
     ms!("nullif(pg_catalog.current_setting('awty.slot', true), '')::interval"),
     ")"
 );
-/// Finds the parts of a time in which a calendar is open. Rules or repetitions use the calendar.
+/// Finds the parts of a time range in which a calendar is open. Leaves out calendars that no rule or repetition uses.
 pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c.calendar, 'part', p.part)
     FROM (SELECT k.calendar FROM awty.calendar AS k
           WHERE EXISTS (SELECT FROM awty.rule AS r WHERE r.calendar = k.calendar)
@@ -92,7 +92,7 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     ORDER BY c.calendar, p.part";
 pub const TARGETS: &str = "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
     FROM awty.target AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
-/// Tells which stops of a person or a target there are, each by its first example, and whether a check is pending.
+/// Finds one paused job, one blocked target and one full target, and whether a check is pending.
 pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
         'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused),
         'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
@@ -132,8 +132,8 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
     all(request, BEHIND, &[&limit]).await
 }
 
-/// Returns the number of checks by job and step. Returns None if more than [`MOST_AHEAD`] checks are due in that time,
-/// because counting them by step would take long.
+/// Returns the number of checks by job and step. Returns None if more than [`MOST_AHEAD`] checks will be due, because
+/// counting them by step would take long.
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<Vec<Value>>, Trouble> {
     if number(request, DUE_AHEAD, &[&ahead, &(MOST_AHEAD + 1)]).await? > MOST_AHEAD {
         return Ok(None);
@@ -141,7 +141,7 @@ pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<
     all(request, AHEAD, &[&ahead, &step]).await.map(Some)
 }
 
-/// Returns when the next check of a job that is not paused is due.
+/// Returns the earliest due time of a pending check. Leaves out paused jobs.
 pub async fn next_due(request: &Request) -> Result<Value, Trouble> {
     let row = request.maybe(NEXT_DUE, &[]).await?;
     Ok(row.map(|row| row.try_get::<_, Option<Value>>(0)).transpose()?.flatten().unwrap_or_default())
@@ -152,7 +152,7 @@ pub async fn clock(request: &Request) -> Result<Value, Trouble> {
     Ok(all(request, CLOCK, &[]).await?.pop().unwrap_or_default())
 }
 
-/// Returns in which parts of a time each calendar is open. `from` and `step` are in seconds.
+/// Returns in which parts of a time range each calendar is open. `from` and `step` are in seconds.
 pub async fn open_hours(request: &Request, from: i64, step: i64, parts: i64) -> Result<Vec<Value>, Trouble> {
     #[allow(clippy::cast_precision_loss)] // times of this century are exact
     let (from, step) = (from as f64, step as f64);
