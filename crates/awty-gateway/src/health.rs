@@ -106,6 +106,7 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
+/// A full gateway begins a turn when a call ends. So a long time since the last turn means that no call has ended.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

@@ -1,4 +1,4 @@
-//! Limits the number of clients' connections, in total and for each peer, and the age of each connection.
+//! Limits the number of clients' connections, in total and for each peer. Also limits the age of each connection.
 
 mod peers;
 
@@ -24,9 +24,9 @@ use tokio_rustls::TlsAcceptor;
 
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Maximum duration of the TLS handshake, and of the wait for a request's head.
+/// Maximum duration of the TLS handshake, and of the wait for the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// A connection accepts requests for the first duration. It then has the second duration to finish them.
+/// A connection accepts requests for the first duration. It then has the second duration to finish its requests.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
@@ -47,7 +47,7 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // The process may have too many open files.
+                // One cause of this error is that the process has too many open files.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;

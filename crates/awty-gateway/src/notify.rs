@@ -1,5 +1,3 @@
-//! Tells systemd about the program's state.
-
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 

@@ -1,4 +1,5 @@
-//! Invariant: a scrape of the metrics waits at most a few seconds for the database, and leaves out later values.
+//! Invariant: a scrape of the metrics waits at most a few seconds for the database. It leaves out values that would
+//! take longer.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -35,8 +36,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Returns how many circuit breakers have opened since the last scrape. A breaker that has another closing time has
-    /// opened again.
+    /// Returns how many circuit breakers have opened since the last scrape. If the closing time of a breaker has
+    /// changed, the breaker has opened again.
     ///
     /// A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {

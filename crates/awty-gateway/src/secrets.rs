@@ -1,5 +1,5 @@
-//! The credentials folder has one file per secret, and the master key, from which signing keys are derived. An existing
-//! master key is never overwritten.
+//! The credentials folder has one file for each secret, and the master key, from which signing keys are derived. The
+//! gateway never overwrites a master key.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
-//! Invariant: after SIGTERM, running calls may take the time `drain` to end. Leases that remain expire later, and their
-//! calls are made again with the same key.
+//! Invariant: after SIGTERM, running calls have the time `drain` to end. Leases of unfinished calls expire later, and
+//! these calls are made again with the same key.
 
 use crate::api::Api;
 use crate::config::{Config, Secrets};
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// A waiting statement of one kind must not delay the other kinds.
+/// Connections per pool. Each kind of statement has its own pool, so that waiting statements do not delay other kinds.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
@@ -31,7 +31,7 @@ const SHRINK: Duration = Duration::from_secs(10);
 
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Runs until `stop` completes, then waits for running calls. If `now` completes, returns at once.
+/// Serves until `stop` completes, and then waits for running calls. Returns at once if `now` completes.
 pub async fn serve(
     config: Config,
     stop: impl Future<Output = ()>,
@@ -48,7 +48,7 @@ pub async fn serve(
         None => None,
     };
     let all = [db.clone(), answers_db.clone(), requests_db.clone()];
-    // Every pool has its first connection before any pool opens a second one.
+    // Each pool opens its first connection before any pool opens a second one.
     match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {
             return Err(health::TOO_MIGHTY.into());
@@ -100,7 +100,7 @@ pub async fn serve(
         secure,
     };
     let mut router = calls.merge(page::router(page)).merge(health::router(worker.clone()));
-    // These routes answer even if clients hold all connections of the main listener.
+    // These routes must answer even while clients hold all connections of the main listener.
     let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));
@@ -108,7 +108,7 @@ pub async fn serve(
     parts.spawn(worker.caller.sweeps());
     parts.spawn(shrink(all));
     parts.spawn(health::watch(worker.clone()));
-    // Behind a proxy, all clients have the proxy's address.
+    // Behind a proxy, all clients have the proxy's address, so there is no limit per address.
     let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER };
     match of_metrics {
         Some((listener, _)) => {

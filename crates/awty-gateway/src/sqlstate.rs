@@ -15,7 +15,7 @@ pub enum Kind {
     Internal,
 }
 
-/// The first row that matches decides. A row may contain only the first characters of an SQLSTATE.
+/// The first matching row decides. A row may contain only the first characters of an SQLSTATE.
 const TABLE: &[(&str, Kind)] = &[
     ("42501", Kind::NotPermitted),
     ("42704", Kind::NotFound),

@@ -1,4 +1,4 @@
-//! PostgreSQL refuses to run as root, so root's clusters run as the user `postgres`.
+//! PostgreSQL refuses to run as root. So if root runs the tests, the clusters run as the user `postgres`.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs the program without a wrapper process, so that a signal to the child process reaches the program itself.
+/// Runs the program without a wrapper process, so that a signal to the child process reaches the program.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

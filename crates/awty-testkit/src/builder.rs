@@ -29,7 +29,7 @@ impl Builder {
         self
     }
 
-    /// Gives the cluster its own system identifier. Other clusters are copies of one template, and share its
+    /// Gives the cluster a new system identifier. Other clusters are copies of one template, so they all have the same
     /// identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
@@ -51,7 +51,7 @@ impl Builder {
         self
     }
 
-    /// The cluster's directory must not exist. The cluster outlives the test process.
+    /// Makes a cluster that outlives the test process. The cluster's directory must not exist yet.
     pub fn lasting_at(mut self, directory: &Path) -> Self {
         self.lasting = Some(directory.into());
         self
@@ -108,7 +108,7 @@ impl Builder {
         }
         lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
         if !self.failing_disk {
-            // Tests never crash the machine, so the kernel keeps written data even without fsync.
+            // Tests never crash the machine, so the kernel keeps written data without fsync.
             lines.push_str("fsync = off\n");
         }
         lines.push_str(&self.conf);

@@ -1,5 +1,5 @@
-//! Invariant: dropping a [`Cluster`] panics if the server has logged an unexpected failed assertion or leak, or if
-//! amcheck finds damage in awty's tables. Only a lasting cluster keeps its server and directory.
+//! Invariant: dropping a [`Cluster`] stops the server and removes the directory, except for a lasting cluster. The drop
+//! panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Each server has its own socket directory, so all servers can use the same port.
+    /// All servers can use the same port, because each has its own socket directory.
     pub const PORT: u16 = 5432;
 
     /// By default the cluster preloads awty, and `awty.slot` is one second.
@@ -85,7 +85,7 @@ impl Cluster {
         self.start();
     }
 
-    /// May return before all server processes have applied the new settings.
+    /// Some server processes may apply the new settings only after this function has returned.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
@@ -96,7 +96,7 @@ impl Cluster {
         self.ctl(&["promote", "-w", "-t", "180"]);
     }
 
-    /// New settings take effect with [`reload`](Self::reload) or [`restart`](Self::restart).
+    /// The new settings take effect after [`reload`](Self::reload) or [`restart`](Self::restart).
     #[track_caller]
     pub fn configure(&self, lines: &str) {
         append(&self.data().join("postgresql.conf"), &format!("\n{lines}\n"));
@@ -109,7 +109,7 @@ impl Cluster {
         standby
     }
 
-    /// Copies the cluster. The copy's server is not started.
+    /// Copies the cluster, and does not start the copy's server.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
@@ -176,8 +176,8 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // In a container without an init process, the dead postmaster keeps its process id, which would keep a new one
-        // from starting.
+        // In a container without an init process, the dead postmaster's process id stays in use. These lock files would
+        // then keep the new postmaster from starting.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }

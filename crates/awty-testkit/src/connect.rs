@@ -30,7 +30,7 @@ impl Cluster {
         self.client(database, "postgres")
     }
 
-    /// Each statement is a transaction of its own.
+    /// Runs each statement in its own transaction.
     #[track_caller]
     pub fn execute(&self, database: &str, statements: &[&str]) {
         let mut client = self.superuser(database);

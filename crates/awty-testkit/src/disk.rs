@@ -2,16 +2,16 @@ use crate::Cluster;
 use crate::preload::DISK;
 use std::time::Duration;
 
-/// The numbers must match `disk.c`.
+/// Each number must match `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// The disk is full for WAL, so PostgreSQL must shut down.
+    /// Writing WAL fails because the disk is full, so PostgreSQL must shut down.
     FullForWal = 1,
     FullForTables = 2,
     Full = 1 | 2 | 4,
-    /// WAL cannot be flushed, so PostgreSQL must shut down.
+    /// Flushing WAL fails, so PostgreSQL must shut down.
     FlushOfWal = 8,
-    /// Data files cannot be flushed, so PostgreSQL must shut down at its next checkpoint.
+    /// Flushing data files fails, so PostgreSQL must shut down at its next checkpoint.
     FlushOfData = 16,
 }
 

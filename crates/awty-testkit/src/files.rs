@@ -1,5 +1,5 @@
-//! Invariant: a directory is removed only if its name has the test prefix and the servers' account owns it. The process
-//! whose id is in the name must have ended.
+//! Invariant: a directory is removed only if its name has the test prefix, the servers' account owns it, and the
+//! process whose id is in the name has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,12 +11,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// The path of a Unix socket must be short. Root's servers run in another account, which may be unable to enter root's
-/// `$TMPDIR`.
+/// The path of a Unix socket must be short. If root runs the tests, the servers run in another account, which may have
+/// no access to `$TMPDIR`.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 
-/// The server trusts every connection, so only its account may enter.
+/// Only the server's account may enter the directory, because the server trusts every connection.
 #[track_caller]
 pub(crate) fn new_directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -31,7 +31,8 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// `postmaster.pid` may name a process that is not this directory's server.
+/// Returns the server's process only if it runs in this directory, because an old `postmaster.pid` may name another
+/// process.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -72,7 +73,7 @@ pub(crate) fn remove(directory: &Path) {
     }
 }
 
-/// Servers get SIGQUIT, so that they can free their shared memory.
+/// Sends SIGQUIT to servers, so that they can free their shared memory.
 fn end_all(directory: &Path) {
     let is_server = |pid: &Pid| {
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();

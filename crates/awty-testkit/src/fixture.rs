@@ -10,14 +10,15 @@ pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entit
 pub const NOTE_SET: &str = "BEGIN INSERT INTO shop.note (entity_key) SELECT c.entity_key FROM unnest(j) AS c;
     RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END";
 
-/// A job with this statement waits while a test holds an advisory lock (the *gate*).
+/// SQL for a job's function. The function waits while a test holds an advisory lock (the *gate*).
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// A job with this loop waits while a table has a row (the *door*). The row survives a restart of the server.
+/// SQL for a job's function. The function waits while a table has a row (the *door*). The row survives a restart of the
+/// server.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// The SQLSTATE of a script of [`Shop::ahead`] that was too slow and is run again.
+/// SQLSTATE of a script of [`Shop::ahead`] that was too slow. The script is then run again.
 const TOO_SLOW: &str = "TSLOW";
 
 pub struct Shop {
@@ -155,8 +156,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Replaces `{first}` in `statements` with a time in the future, and returns this time. If the statements take
-    /// longer, they are run again with a later time.
+    /// Replaces `{first}` in `statements` with a time in the future, and returns this time. If the statements end after
+    /// this time, runs them again with a later time.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -189,7 +190,7 @@ impl Shop {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// Closes the gate. It opens when the test drops the returned client.
+    /// Closes the gate. Dropping the returned client opens the gate.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();
@@ -265,7 +266,8 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// One transaction schedules the check and reads its due time, because the check could otherwise run in between.
+    /// Schedules the check and reads its due time in one transaction, because the check could run between two
+    /// transactions.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();

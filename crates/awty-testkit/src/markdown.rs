@@ -1,4 +1,4 @@
-//! Writes Markdown with lines of at most 140 columns, except for rows of tables.
+//! Writes Markdown with lines of at most 140 columns. Rows of tables may be longer.
 
 use std::fmt::Write as _;
 

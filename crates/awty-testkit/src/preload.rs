@@ -1,5 +1,5 @@
 //! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). The test writes numbers to a file that
-//! all server processes map.
+//! all processes of the server have mapped.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -39,7 +39,8 @@ impl Library {
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may run in another account, and only that account may enter the directory.
+        // Makes the file writable, because the server may run in another account. Only that account may enter the
+        // directory.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");

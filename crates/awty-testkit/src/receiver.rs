@@ -19,7 +19,7 @@ impl Request {
     }
 }
 
-/// Each connection gets a thread that calls `serve`.
+/// Starts a thread for each connection. The thread calls `serve`.
 #[track_caller]
 pub fn accept(
     address: impl ToSocketAddrs,
@@ -56,7 +56,7 @@ pub fn hang(mut stream: &TcpStream) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(drop)
 }
 
-/// Returns `None` if the connection ended before a whole request.
+/// Returns `None` if the connection ended before the whole request had arrived.
 #[allow(clippy::disallowed_methods)] // the receiver stamps arrivals
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut first = String::new();

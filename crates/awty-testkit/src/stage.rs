@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// If `AWTY_STAGE` is not set, `scripts/stage` makes a directory once per process.
+/// If `AWTY_STAGE` is not set, `scripts/stage` makes the directory, once per process.
 pub fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {
@@ -11,14 +11,13 @@ pub fn directory() -> &'static Path {
     })
 }
 
-/// A checkout can be moved after a build, so `CARGO_MANIFEST_DIR` at compile time may be outdated.
+/// Reads `CARGO_MANIFEST_DIR` at run time, because a checkout can be moved after its build.
 pub fn checkout() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let package = package.filter(|package| package.ends_with("crates/awty-testkit"));
     package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).join("../..")
 }
 
-/// Cargo's folder for what it builds.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from)
 }

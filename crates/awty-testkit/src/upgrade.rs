@@ -3,7 +3,7 @@ use std::process::Command;
 use crate::{Cluster, account};
 
 impl Cluster {
-    /// The new cluster must never have been started.
+    /// Upgrades into the new cluster, which must never have been started.
     pub fn upgrade_from(&self, old: &Cluster, options: &[&str]) -> Result<String, String> {
         let mut upgrade = self.server_tool("pg_upgrade");
         upgrade.current_dir(self.socket_directory()).args(["-U", "postgres", "-s"]).arg(self.socket_directory());
@@ -24,7 +24,7 @@ impl Cluster {
         find.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
     }
 
-    /// The server accepts only superusers and runs no background activity.
+    /// Starts the server so that it accepts only superusers and runs no background activity.
     #[track_caller]
     pub fn start_for_upgrade(&mut self) {
         let log = self.log_file();

@@ -1,5 +1,5 @@
-//! Invariant: amcheck leaves the database unchanged. If it is not installed, a transaction installs it and is rolled
-//! back.
+//! Invariant: amcheck leaves the database unchanged. If amcheck is not installed, a transaction installs it, and is
+//! rolled back after the check.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -23,7 +23,6 @@ const PREPARE: &str = "
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// Checks awty's tables with amcheck. A database without awty passes.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {
@@ -56,9 +55,9 @@ impl Cluster {
         faults
     }
 
-    /// amcheck cannot be installed on a standby, so a standby has no databases to check.
+    /// Returns no databases for a standby, because amcheck cannot be installed there.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
-        // A test may have dropped the database `postgres`.
+        // Tries a second database, because a test may have dropped the database `postgres`.
         let mut client =
             self.try_client("postgres", "postgres").or_else(|_| self.try_client("template1", "postgres"))?;
         let sql = "SELECT datname::text FROM pg_database WHERE datallowconn AND NOT pg_is_in_recovery() ORDER BY oid";
@@ -86,7 +85,7 @@ fn faults_in(client: &mut Client) -> Result<Vec<String>, postgres::Error> {
         "SELECT format('%s, block %s, row %s: %s', v.oid::regclass, blkno, offnum, msg)
          FROM awty_verified AS v CROSS JOIN LATERAL {schema}.verify_heapam(v.oid, check_toast => true)"
     );
-    // amcheck stops at the first damage in an index.
+    // Finds at most one fault, because amcheck stops at the first damage in an index.
     let indexes = format!(
         "SELECT count({schema}.bt_index_check(i.indexrelid, true)) FROM awty_verified AS v
          JOIN pg_index AS i ON i.indrelid = v.oid JOIN pg_class AS c ON c.oid = i.indexrelid
@@ -114,7 +113,7 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// The test may have caused this error, for example by locks or a full disk.
+/// Such an error is no damage. The test may have caused it, for example by locks or a full disk.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

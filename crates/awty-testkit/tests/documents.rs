@@ -1,5 +1,5 @@
-//! Each test that a document names as `file::test` in backticks exists. In docs/attacks.md, a name without a file
-//! belongs to the file before it.
+//! Tests that each test exists that a document names as `file::test` in backticks. In docs/attacks.md, a name without a
+//! file belongs to the last file named before it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -30,7 +30,7 @@ struct Tests(BTreeSet<String>);
 
 impl<'ast> Visit<'ast> for Tests {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
-        // The attribute of a test may be `tokio::test`.
+        // The last segment decides, because the attribute may be `tokio::test`.
         let is_test = |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "test");
         if function.attrs.iter().any(is_test) {
             self.0.insert(function.sig.ident.to_string());

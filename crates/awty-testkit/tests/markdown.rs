@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The list includes new files that are not committed yet.
+/// Includes new files that are not committed yet.
 fn pages() -> Vec<(String, String)> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let files = Command::new("git").current_dir(root()).args(list).output().unwrap();
@@ -43,7 +43,7 @@ fn long_lines(name: &str, text: &str) -> Vec<String> {
 
 fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     prose(text).flat_map(|(number, line)| {
-        // After an odd number of backticks, the text is code.
+        // After an odd number of backticks, the rest of the line is code.
         let starts = line.match_indices("](").filter(|(at, _)| line[..*at].matches('`').count() % 2 == 0);
         starts.filter_map(move |(at, _)| Some((number, line[at + 2..].split_once(')')?.0)))
     })

@@ -1,7 +1,7 @@
 //! Stores ("books") answers in batches.
 //!
-//! Invariant: an answer is kept until it is stored or the database refuses it. Until then, heartbeats extend its lease.
-//! If a client has locked the check of an answer, other answers wait only briefly.
+//! Invariant: the gateway keeps an answer until the database has stored or refused it. Until then, heartbeats extend
+//! the answer's lease. If a client locks one answer's check, the other answers wait only briefly.
 
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
@@ -14,17 +14,17 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Lock timeouts for storing a whole batch of answers, and a part of a batch. A locked check causes no wait, because
-/// awty reports its answer as `busy`.
+/// Lock timeouts: the first for a whole batch of answers, the second for a part of a batch. A locked check causes no
+/// wait, because awty reports its answer as `busy`.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// The pause after a client's lock has prevented the gateway from storing an answer.
+/// Pause before the gateway tries again to store an answer that a client's lock has delayed.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// True if a client's lock has delayed these answers. Batches without a lock are stored first.
+    /// True if a client's lock has delayed these answers. The gateway stores other batches first.
     is_locked: bool,
 }
 
@@ -82,8 +82,8 @@ impl Worker {
         }
     }
 
-    /// Stores answers that could not be stored as one batch. Each failure halves the batch, until only the answers that
-    /// cause it are left.
+    /// Stores answers that could not be stored as one batch. Each failed batch is split in half, until only the answers
+    /// that cause the failure are left.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

@@ -1,4 +1,4 @@
-//! Leaves a job out of claims for a while if the job makes them fail, because one statement claims checks of many jobs.
+//! One statement claims checks of many jobs. So a job that makes this statement fail is left out of claims for a while.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};
@@ -24,7 +24,7 @@ impl Aside {
     }
 }
 
-/// Whether the failure may concern one job, and not the whole database.
+/// Returns whether one job may have caused the failure.
 pub(super) fn is_of_a_job(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Away(_) => false,

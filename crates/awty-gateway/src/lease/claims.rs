@@ -14,18 +14,17 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// awty allows at most this many checks in one claim.
 const LARGEST: usize = 1_000;
-/// A claim of several jobs takes fewer checks, because the calls of a claim begin together after it. Otherwise the many
-/// due checks of one tenant would delay the calls of the others.
+/// All calls of one claim begin together after the claim. So a claim of several jobs takes fewer checks, because the
+/// many due checks of one tenant would delay the calls of other tenants.
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between the end of a call and the next claim. The gateway does not wait until awty's next slot, because the
-/// target may accept another call earlier.
+/// Pause between the end of a call and the next claim. The gateway does not wait for awty's next slot, because a target
+/// at its limit accepts another call as soon as one ends.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// The pause `FOLLOW` ends early after this many stored answers.
+/// After this many stored answers, the pause `FOLLOW` ends early.
 const ENOUGH: usize = 100;
-/// The claim loop pauses this long if the gateway has no job to claim. The loop also pauses if every job already makes
-/// its share of the calls.
+/// Pause of the claim loop if the gateway has no job to claim, or if every job already makes its share of the calls.
 const IDLE: Duration = Duration::from_secs(5);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -33,7 +32,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 struct Turn {
     wait: Duration,
     left_out: usize,
-    /// True if the claim loop claims again at once, without first asking the database whether checks are due.
+    /// True if the claim loop claims again at once, without asking the database first whether checks are due.
     claimed: bool,
 }
 
@@ -61,7 +60,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // After a job was removed, the first failed claim only refreshes the list of jobs.
+                // After a job was removed, the first failed claim is no error. The gateway only reads the list of jobs
+                // again.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -162,7 +162,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each claim begins with another part of the list, so that the same jobs are not always claimed last.
+        // Each claim begins at another place of the list, so that the same jobs are not always claimed last.
         let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;

@@ -1,5 +1,5 @@
 //! Keeps one tenant from taking all places for concurrent calls. Each tenant is one role with one job, so limits are
-//! for each job.
+//! per job.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ const PART: usize = 4;
 
 /// Returns the jobs to claim, and the maximum number of checks in one claim. A single job may use all free places.
 ///
-/// With several jobs, each job may run calls up to a quarter of all places, and up to `CALLS` times the free places.
-/// One free place is reserved for each job without running calls, but at most half of all places together.
+/// With several jobs, a job's running calls may take at most a quarter of all places, and at most `CALLS` times the
+/// free places. One free place is reserved for each job without running calls, but at most half of all places.
 ///
 /// A job that has reached three quarters of its limit is left out, because its claims would be small. All checks of a
-/// claim may belong to the job nearest to its limit. So a claim has no more checks than this job may still begin.
+/// claim may belong to the job nearest to its limit. So a claim has at most as many checks as this job may still start.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

@@ -1,4 +1,4 @@
-//! Finds the jobs that this gateway may claim. A gateway whose role bypasses row security may claim none.
+//! Finds the jobs that this gateway may claim. If the gateway's role bypasses row security, it may claim no job.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;
@@ -37,7 +37,8 @@ impl Worker {
         true
     }
 
-    /// A member of a job's role cannot claim the job without the right to SET ROLE.
+    /// Leaves out jobs whose role the gateway may not SET ROLE to, even as a member, because it cannot claim their
+    /// checks.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for delivery in jobs.chunks(PIECE) {

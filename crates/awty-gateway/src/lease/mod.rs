@@ -1,7 +1,7 @@
 //! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies.
 //!
-//! A place becomes free only after the database has stored the call's answer. So memory does not grow while the
-//! database cannot be reached.
+//! A place becomes free only after the database has stored the call's answer. So memory does not grow while the gateway
+//! cannot reach the database.
 
 mod answers;
 mod aside;
@@ -56,9 +56,9 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// Set when the call begins, or when the gateway gives its lease back without a call.
+    /// True as soon as the call begins, or as soon as the gateway gives the lease back without a call.
     begun: Arc<AtomicBool>,
-    /// True after the call has ended. Its task is then not aborted, even if its lease becomes invalid.
+    /// True after the call has ended. The call's task is then not aborted, even if the lease becomes invalid.
     answered: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// Each activity has its own last error, because a success of one must not clear the error of another.
+/// Each activity has its own last error, so that a success of one activity does not clear the error of another.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,

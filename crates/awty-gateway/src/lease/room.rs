@@ -1,13 +1,13 @@
-//! Invariant: a claim reserves memory before it asks for checks, so that all requests use at most [`ROOM`].
+//! Invariant: a claim reserves memory before it asks for checks, so that all requests together use at most [`ROOM`].
 
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// In KiB, for the requests of all calls together.
+/// In KiB. The requests of all calls together use at most this much memory.
 const ROOM: usize = 128 * 1024;
-/// KiB that a claim reserves for each request, whose size is not known yet. Only a check that `awty.schedule()`
-/// scheduled may have a larger request.
+/// KiB that a claim reserves for each request before the request's size is known. A request can be larger only if
+/// `awty.schedule()` scheduled its check.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

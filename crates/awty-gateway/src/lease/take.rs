@@ -8,11 +8,12 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// SQLSTATEs of a job that was removed, has a function now, or may no longer be claimed by the gateway.
+/// SQLSTATEs of a claim whose job was removed, has a function now, or may no longer be claimed by the gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// If one statement for all jobs fails, claims from each job alone and skips jobs whose claims fail.
+    /// Used after the statement for all jobs has failed. Claims from each job alone, and skips the jobs whose claims
+    /// fail.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],
@@ -64,7 +65,7 @@ impl Worker {
 
     async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut ReservedRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        // From now on heartbeats extend the leases, because the next statement may take long.
+        // From now on, heartbeats extend these leases, because the next statement may take long.
         for lease in &leases {
             let in_flight =
                 InFlight { job: lease.delivery.job.clone(), task: None, begun: Arc::default(), answered: false };

@@ -1,5 +1,6 @@
-//! Invariant: the guard checks the resolved address, whatever host the URI names. It refuses every address that no rule
-//! allows. No setting allows calls to the gateway's own listeners, the database, or a network in `deny_networks`.
+//! Invariant: the guard checks the resolved address, whatever host the URI names. The guard refuses every address that
+//! no rule allows. No setting allows calls to the gateway's own listeners, the database, or a network in
+//! `deny_networks`.
 
 use super::registry::{IPV4, IPV6, Row};
 use awty_core::uri::is_port_allowed;
@@ -10,7 +11,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// Origin that may be called in this network. `None` means all origins.
+    /// The only origin that may be called in this network. `None` allows all origins.
     pub origin: Option<String>,
     pub network: IpNet,
 }
@@ -26,9 +27,9 @@ pub struct Guard {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The port is below 1024, but is not 80 or 443.
+    /// The port is below 1024, and is neither 80 nor 443.
     Port(u16),
-    /// The address is in a registered block that is not globally reachable.
+    /// The address belongs to a registered block that is not globally reachable.
     Special(IpAddr, &'static str),
     Own(SocketAddr),
     Denied(IpAddr),
@@ -87,8 +88,9 @@ impl Guard {
         }
     }
 
-    /// Checks that a connection leads to the address that the guard has allowed, and not to the gateway. If both ends
-    /// have the same IP address, a listener of the gateway on all addresses may have accepted the connection.
+    /// Checks that a connection leads to the address that the guard has allowed. Also checks that it does not lead to
+    /// the gateway: if both ends have the same IP address, one of the gateway's listeners may have accepted the
+    /// connection.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

@@ -24,7 +24,6 @@ fn around(net: IpNet) -> Vec<IpAddr> {
     }
 }
 
-/// Decides by the longest prefix in the registry that contains the address.
 fn by_hand(address: IpAddr) -> bool {
     let rows = if address.is_ipv4() { IPV4 } else { IPV6 };
     let nets = rows.iter().map(|(net, ok, _)| (net.parse::<IpNet>().unwrap(), *ok));

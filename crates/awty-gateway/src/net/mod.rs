@@ -1,5 +1,3 @@
-//! Makes the HTTP calls, without using the database.
-
 pub mod call;
 pub mod connect;
 pub mod counted;

@@ -1,5 +1,5 @@
 //! Invariant: an idle connection is used again only for the same scheme, host, port and address. A connection that was
-//! idle for 30 s or is 5 minutes old is not used again. At most [`MOST`] connections are idle.
+//! idle for 30 s or is 5 minutes old is not used again. The pool keeps at most [`MOST`] idle connections.
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -47,7 +47,7 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    /// Each list begins with the connection that has been idle for longest. No list is empty.
+    /// Each list is sorted by idle time, the longest first. No list is empty.
     rows: HashMap<Key, Vec<(Instant, Ready)>>,
     count: usize,
 }
@@ -87,8 +87,8 @@ impl Pool {
         fresh
     }
 
-    /// Keeps the connection for a later call. Each call first takes a kept connection, so an origin has at most as many
-    /// connections as concurrent calls.
+    /// Keeps the connection for a later call. A call takes a kept connection first, so an origin never has more
+    /// connections than concurrent calls.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

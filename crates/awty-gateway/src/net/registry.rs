@@ -12,7 +12,7 @@ pub const IPV4: &[Row] = &[
     ("10.0.0.0/8", false, "private use"),
     ("100.64.0.0/10", false, "shared address space"),
     ("127.0.0.0/8", false, "loopback"),
-    // In Azure, a service of the host machine listens at this address, which IANA's registry does not have.
+    // Not in IANA's registry. A service of the host machine listens at this address in Azure.
     ("168.63.129.16/32", false, "the host of a virtual machine"),
     ("169.254.0.0/16", false, "link local"),
     ("172.16.0.0/12", false, "private use"),
@@ -33,7 +33,7 @@ pub const IPV4: &[Row] = &[
     ("255.255.255.255/32", false, "limited broadcast"),
 ];
 
-/// Only `2000::/3` is assigned as global unicast, so all other addresses are unreachable.
+/// Only `2000::/3` is assigned as global unicast, so all other addresses are not globally reachable.
 pub const IPV6: &[Row] = &[
     ("::/0", false, "not global unicast"),
     ("::/96", false, "IPv4-compatible"),

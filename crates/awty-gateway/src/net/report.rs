@@ -14,7 +14,7 @@ pub struct Call {
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Maximum time from the look-up of the host's name to the end of the answer.
+    /// Maximum duration from the start of the host name's look-up to the end of the answer.
     pub timeout: Duration,
     pub connect_timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! Connections to endpoints need TLS 1.2 or later. The system's certificates and configured ones are trusted.
+//! Connections to endpoints need TLS 1.2 or later. They trust the system's certificates and configured certificates.
 
 use super::fault::{Failure, Fault};
 use rustls::pki_types::pem::PemObject;

@@ -1,4 +1,4 @@
-//! `/alerts`: the rows that are late, who has taken each, and those that were late.
+//! `/alerts`: late rows with the person who holds each alert, and rows that were late earlier.
 
 use super::fail::View;
 use super::frame;
@@ -44,7 +44,6 @@ pub async fn show(visit: Visit) -> View {
     Ok(frame::still(&visit, "Alerts", body))
 }
 
-/// Open alerts with the forms that hold and release them.
 pub fn open(caption: &'static str, alerts: &[Value], visit: &Visit) -> Markup {
     let row = |row: &Value| {
         let state = match row["level"].as_i64() {
@@ -68,7 +67,6 @@ pub fn open(caption: &'static str, alerts: &[Value], visit: &Visit) -> Markup {
     )
 }
 
-/// Who holds an alert, or the form to hold it.
 fn taken(row: &Value, visit: &Visit) -> Markup {
     let [name, key, rule] = ["name", "key", "rule"].map(|name| string(&row[name]));
     let fields = [("name", name), ("key", key), ("job", rule), ("back", &visit.place)];

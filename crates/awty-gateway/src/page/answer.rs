@@ -1,7 +1,7 @@
 //! Reads answers of the API.
 //!
-//! Invariant: the body of a request stays JSON text. A body may be nested more deeply than serde_json reads, and the
-//! values of a body would take many times the memory of its text.
+//! Invariant: the body of a request stays JSON text. serde_json cannot read deeply nested bodies, and the parsed values
+//! of a body would take many times the memory of its text.
 
 use super::form::Form;
 use axum::http::{HeaderMap, header};
@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The JSON text of the field `body` has this name.
+/// Name under which the answer keeps the JSON text of the field `body`.
 pub const BODY: &str = "body_json";
 
 pub struct Called {
@@ -26,7 +26,6 @@ impl Called {
         Ok(Called { headers, json })
     }
 
-    /// Returns the cursor of the next page of a list.
     pub fn next(&self) -> Option<String> {
         let link = self.header(header::LINK)?;
         let query = link.strip_prefix('<')?.split_once('>')?.0.split_once('?')?.1;
@@ -42,7 +41,6 @@ impl Called {
     }
 }
 
-/// An object whose fields `items` and `body` are read by this module.
 struct Object(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Object {

@@ -10,7 +10,7 @@ use axum::extract::Path;
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Names and words of the phases, in their order. A phase is the time since the one before.
+/// Names and labels of the phases, in order. Each phase begins at the end of the previous phase.
 const PHASES: [(&str, &str); 4] = [
     ("name", "looking up the name"),
     ("connect", "connecting"),
@@ -18,12 +18,12 @@ const PHASES: [(&str, &str); 4] = [
     ("first_byte", "waiting for the answer"),
 ];
 
-/// The address of one call. The schedule and the time make the call quick to find.
+/// Returns the path of the page of one call. The query has the schedule and the time, because the database finds the
+/// call quickly by these two.
 pub fn place(lease: &str, schedule: &str, at: &str) -> String {
     format!("/attempts/{lease}?schedule={}&at={}", encoded(schedule), encoded(at))
 }
 
-/// The answer of a call, in a few words.
 pub fn said(call: &Value) -> Markup {
     let result = &call["result"];
     html! {
@@ -83,7 +83,8 @@ fn verdict(call: &Value) -> Markup {
     }
 }
 
-/// Headers of the schedule as it is now, because a call does not keep its own. The API hides values that may be secrets.
+/// Shows the schedule's current headers, because a call does not store its headers. The API hides values that may be
+/// secrets.
 fn headers(request: &Value) -> Markup {
     let headers = request["headers"].as_object().into_iter().flatten();
     let rows: Vec<_> = headers.map(|(name, value)| vec![html! { (name) }, html! { (string(value)) }]).collect();
@@ -92,7 +93,6 @@ fn headers(request: &Value) -> Markup {
     }
 }
 
-/// The lengths of the phases, each measured from the end of the one before.
 fn phases(phases: &Value) -> Markup {
     let mut rows = Vec::new();
     let total = phases["total"].as_f64().unwrap_or(0.0);

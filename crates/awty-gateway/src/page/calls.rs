@@ -1,4 +1,4 @@
-//! The last calls of an endpoint, and why the newest late call was late.
+//! Shows the last calls of an endpoint, and why the newest late call was late.
 
 use super::attempt;
 use super::fail::Fail;
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// A call that starts later than this after its slot is shown as late.
 const LATE: TimeDelta = TimeDelta::seconds(10);
 
-/// Ends of stops that leave a time behind, and what each says. The time stands at the end of the sentence.
+/// Causes whose end the database has stored as a time, and the sentence for each. The time follows the sentence.
 const ENDS: [(&str, &str); 5] = [
     ("job", "Its job was paused until"),
     ("server", "The database server was down; it started at"),
@@ -24,11 +24,11 @@ const ENDS: [(&str, &str); 5] = [
 
 pub struct Last {
     calls: Vec<calls::Item>,
-    /// Place of the newest late call, and what became of other endpoints meanwhile.
+    /// Index of the newest late call in `calls`, and the numbers of other endpoints that were called meanwhile.
     late: Option<(usize, Value)>,
 }
 
-/// Returns by how much a call was late. A repeated attempt is later by its own pause.
+/// Returns how late a call was. Retries do not count, because each retry has a pause before it.
 fn lateness(call: &Value) -> Option<TimeDelta> {
     let late = moment(&call["at"])? - moment(&call["slot"])?;
     (call["attempt"] == 1 && late > LATE).then_some(late)
@@ -87,8 +87,8 @@ impl Last {
     }
 }
 
-/// Says when a stop ended, if its end left a time while the call was late. If other endpoints were called, only this
-/// schedule was stopped.
+/// Says when a stop ended, if the stop ended while the call was late. If other endpoints were called in that time, only
+/// a stop of this schedule counts.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);
@@ -98,7 +98,8 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
         .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
-/// Says what was stopped, by the other endpoints that should have been called at the same time.
+/// Says what was stopped: the job, the target or the schedule. The other endpoints that should have been called tell
+/// which.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));

@@ -1,15 +1,16 @@
-//! Turns numbers into the points of a chart. Pure.
+//! Turns numbers into the points of a chart. Does not depend on a clock or database.
 //!
-//! Invariant: a chart has at most [`MOST`] points, each of a bucket of time. A bucket without a number is a gap.
+//! Invariant: a chart has at most [`MOST`] points, and each point is one bucket of time. A bucket without a number is a
+//! gap.
 
 use std::fmt::Write;
 
 pub const MOST: usize = 360;
 
-/// The height of a chart in its own units. One bucket is one unit wide.
+/// The height of a chart, in units as wide as one bucket.
 pub const HIGH: f64 = 100.0;
 
-/// Buckets of one width, aligned as PostgreSQL's `date_bin()` aligns them. Times are in seconds since 1970.
+/// Buckets of equal width, aligned like the buckets of PostgreSQL's `date_bin()`. Times are in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub from: i64,
@@ -18,14 +19,14 @@ pub struct Range {
 }
 
 impl Range {
-    /// Returns the last `count` buckets up to the bucket of `now`.
+    /// Returns `count` buckets. The last bucket contains `now`.
     pub fn until(now: i64, step: i64, count: usize) -> Self {
         let (step, count) = (step.max(1), count.clamp(1, MOST));
         let last = now.div_euclid(step).saturating_mul(step);
         Range { from: last.saturating_sub(step.saturating_mul(Self::buckets(count - 1))), step, count }
     }
 
-    /// Returns `count` buckets from the bucket of `now` on.
+    /// Returns `count` buckets. The first bucket contains `now`.
     pub fn after(now: i64, step: i64, count: usize) -> Self {
         let (step, count) = (step.max(1), count.clamp(1, MOST));
         Range { from: now.div_euclid(step).saturating_mul(step), step, count }
@@ -48,7 +49,7 @@ impl Range {
         (distance < self.count).then_some(distance)
     }
 
-    /// Puts each value into its bucket. Values outside of the range are left out, and `add` joins values of one bucket.
+    /// Puts each value into its bucket. `add` joins the values of one bucket. Values outside of the range are left out.
     pub fn place<T: Clone>(
         &self,
         values: impl IntoIterator<Item = (i64, T)>,
@@ -76,20 +77,18 @@ pub fn top(highest: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * power).find(|top| *top >= highest).unwrap_or(highest)
 }
 
-/// Returns the distance from the upper edge.
 fn y(value: f64, top: f64) -> f64 {
     let share = if top > 0.0 && value.is_finite() { (value / top).clamp(0.0, 1.0) } else { 0.0 };
     HIGH - share * HIGH
 }
 
-/// Returns the path of a line that has a step for each bucket, and a gap for each bucket without a number.
+/// Returns the path of a line with one step for each bucket. A bucket without a number is a gap in the line.
 pub fn line(values: &[Option<f64>], top: f64) -> String {
     let mut path = String::new();
     let mut drawing = false;
     for (x, value) in values.iter().enumerate() {
         if let Some(value) = value {
             let y = y(*value, top);
-            // Writing to a String cannot fail.
             let _ = if drawing { write!(path, "V{y:.1}H{}", x + 1) } else { write!(path, "M{x} {y:.1}H{}", x + 1) };
         }
         drawing = value.is_some();
@@ -97,7 +96,7 @@ pub fn line(values: &[Option<f64>], top: f64) -> String {
     path
 }
 
-/// A rectangle of one bucket: its left edge, its upper edge and its height.
+/// A rectangle that is as wide as one bucket: its left edge, its upper edge and its height.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
     pub x: usize,
@@ -105,7 +104,7 @@ pub struct Block {
     pub high: f64,
 }
 
-/// Stacks the series of each bucket. Returns the blocks of each series, from the lowest on.
+/// Stacks the series of each bucket. Returns the blocks of each series, beginning with the lowest series.
 pub fn stack(series: &[Vec<Option<f64>>], top: f64) -> Vec<Vec<Block>> {
     let count = series.iter().map(Vec::len).max().unwrap_or(0);
     let mut below = vec![0.0; count];

@@ -1,5 +1,3 @@
-//! Tests the points of charts with random numbers.
-
 use super::*;
 use proptest::prelude::*;
 
@@ -7,7 +5,6 @@ fn values() -> impl Strategy<Value = Vec<Option<f64>>> {
     prop::collection::vec(prop::option::of(0.0..1e9), 0..=MOST)
 }
 
-/// Returns the buckets that a path covers.
 fn covered(path: &str) -> Vec<usize> {
     let mut buckets = Vec::new();
     let number = |text: &str| text.split(['V', 'H', ' ']).next().unwrap().parse::<usize>().unwrap();

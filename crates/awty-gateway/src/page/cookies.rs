@@ -2,7 +2,6 @@
 
 use axum::http::{HeaderMap, header};
 
-/// Returns the value of a cookie.
 pub fn value(headers: &HeaderMap, name: &str) -> Option<String> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));

@@ -1,4 +1,4 @@
-//! Any HTML page, the stylesheet and the icon.
+//! Serves the stylesheet and the icon, and builds the HTML document around each page.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 const STYLE: &str = include_str!("../../assets/awty.css");
 
-/// The address changes with the content, so that browsers may keep the stylesheet.
+/// The path contains a hash of the content, so that browsers may cache the stylesheet.
 static STYLE_PLACE: LazyLock<String> = LazyLock::new(|| {
     use sha2::{Digest, Sha256};
     let hash: String = Sha256::digest(STYLE).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
@@ -45,7 +45,7 @@ pub fn document(title: &str, head: Markup, body: Markup) -> Markup {
     }
 }
 
-/// A view for people who are not signed in.
+/// Builds a page for people who are not signed in.
 pub fn bare(title: &str, head: Markup, body: Markup) -> Markup {
     document(title, head, html! { main.bare { p.brand { a href="/" { "awty" } } (body) } })
 }

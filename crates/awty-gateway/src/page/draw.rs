@@ -1,4 +1,4 @@
-//! Draws charts as SVG. Each chart has a title, a sentence and a table with the same numbers.
+//! Draws charts as SVG. Each chart has a title, a sentence, and a table with the same numbers.
 
 use super::chart::{Range, line, stack, top};
 use super::parts::{Column, number, table, text};
@@ -6,7 +6,6 @@ use super::words::{absolute, grouped, millis};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
-/// Numbers of one colour, by bucket.
 pub struct Series {
     pub name: &'static str,
     /// Class in the stylesheet: `first`, `second`, `third` or `fourth`.
@@ -41,16 +40,16 @@ pub struct Chart<'a> {
     pub sentence: &'a str,
     pub range: Range,
     pub unit: Unit,
-    /// Series that are stacked, and series that are lines before them.
+    /// Series that are stacked. `lines` are drawn in front of the stack.
     pub stacked: Vec<Series>,
     pub lines: Vec<Series>,
     pub bands: Vec<Band>,
 }
 
-/// The open time of a calendar, behind the numbers.
+/// The open hours of a calendar, drawn behind the numbers.
 pub struct Band {
     pub name: String,
-    /// Left edges of the open parts, in buckets. Each part is a quarter of a bucket wide.
+    /// Left edges of the open parts, measured in buckets. Each part is a quarter of a bucket wide.
     pub parts: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! `/entity`: everything that awty did and will do for one entity, and the forms that change its checks.
+//! `/entity`: everything that awty did and will do for one entity, and the forms that change the entity's checks.
 
 use super::calls::Last;
 use super::fail::{Fail, View};
@@ -15,11 +15,9 @@ use axum::extract::Path;
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// What a person has typed into the search field.
 #[derive(Debug, PartialEq)]
 enum Asked<'a> {
     Entity(String, String),
-    /// All entities of a name.
     Name(&'a str),
 }
 
@@ -105,7 +103,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     Ok(frame::live(visit, &format!("{name} {key}"), body))
 }
 
-/// Offers to run the function of a check. An external job has no function.
+/// Offers to run the function of a check. The check of an external job has no function.
 fn trial(check: &Value, writes: bool) -> Markup {
     let Some(is_own) = check["tries"].as_bool() else { return html! {} };
     let [name, key, of] = ["name", "key", "job"].map(|name| string(&check[name]));
@@ -124,7 +122,7 @@ fn trial(check: &Value, writes: bool) -> Markup {
     }
 }
 
-/// Shows what a check would do. Nothing is kept, so the answer is the view itself.
+/// Runs a check's function and undoes all changes. The answer is not stored, so this request itself returns the view.
 pub async fn try_job(visit: Visit, form: Form) -> View {
     visit.asker.may("write")?;
     let need = |name| visit.query.need(name);

@@ -10,11 +10,12 @@ use serde_json::Value;
 
 #[derive(Debug)]
 pub enum Fail {
-    /// Nobody is signed in. The text is the address to show afterwards.
+    /// No person is signed in. The text is the path to show after signing in.
     SignIn(String),
-    /// A page of another site leads here, and the browser has left out the cookie. Loading the page again sends it.
+    /// A link on another site leads to this page, so the browser has left out the cookie. If the page loads itself
+    /// again, the browser sends the cookie.
     Again,
-    /// A status, and the problem as the API describes it.
+    /// An HTTP status, and the problem as the API describes it.
     Problem(u16, Value),
     Refused(u16, String),
 }

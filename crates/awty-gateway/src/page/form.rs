@@ -12,12 +12,11 @@ use axum::response::{IntoResponse, Response};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A form has at most this size.
 pub const LARGEST_FORM: usize = 64 * 1024;
-/// The body of a schedule has at most 256 KiB, and browsers send most bytes outside of ASCII as three letters each.
+/// A schedule's body has at most 256 KiB. Browsers send most bytes outside of ASCII as three characters each.
 pub const LARGEST_SCHEDULE: usize = LARGEST_FORM + 3 * 256 * 1024;
 
-/// Fields whose blanks count, because `'42 '` and `'42'` are the keys of two rows.
+/// Fields whose leading and trailing spaces are kept, because `'42 '` and `'42'` are the keys of two rows.
 const EXACT: [&str; 4] = ["name", "key", "job", "body_text"];
 
 /// The fields of a form or query. An empty field counts as absent.
@@ -31,7 +30,7 @@ pub struct Form {
 impl Form {
     pub fn of(text: &[u8]) -> Self {
         let fields = url::form_urlencoded::parse(text).into_owned().map(|(name, value)| {
-            // Browsers send the end of a line as CR and LF.
+            // Browsers send each line break as CR and LF.
             let value = value.replace("\r\n", "\n");
             let value = if EXACT.contains(&name.as_str()) { value } else { value.trim().to_owned() };
             (name, value)
@@ -48,21 +47,20 @@ impl Form {
         self.get(name).ok_or_else(|| Fail::Refused(422, format!("The field {name} is empty.")))
     }
 
-    /// Reads a length of time, and writes it as an interval of PostgreSQL.
     pub fn interval(&self, name: &str) -> Result<Option<String>, Fail> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let length = duration::parse(text).map_err(|why| Fail::Refused(422, format!("“{text}” {why}")))?;
         Ok(Some(format!("{} milliseconds", length.as_millis())))
     }
 
-    /// Returns where to go after the form. Only a path of this page is accepted.
+    /// Redirects to the path in the form. Refuses addresses of other sites.
     pub fn back(&self, otherwise: &str) -> Response {
         let place = self.get("back").filter(|place| is_local(place)).unwrap_or(otherwise);
         see(place)
     }
 }
 
-/// An address that begins with two slashes, or a slash and a backslash, is of another site.
+/// Refuses an address that begins with two slashes, or with a slash and a backslash, because it leads to another site.
 pub fn is_local(place: &str) -> bool {
     place.starts_with('/') && !place.starts_with("//") && !place.contains(['\\', '\r', '\n', '\t'])
 }
@@ -77,7 +75,7 @@ pub fn see(place: &str) -> Response {
 impl FromRequest<Arc<Page>> for Form {
     type Rejection = Fail;
 
-    /// A large form counts against the limit of the role that has signed in, until the answer is there.
+    /// A large form counts against the memory limit of the signed-in role until the request is answered.
     async fn from_request(request: Request, page: &Arc<Page>) -> Result<Self, Fail> {
         let role = request.extensions().get::<OfRole>().map(|OfRole(role)| role.clone());
         let room = page.api.form(role.as_deref(), request.body().size_hint().upper(), LARGEST_SCHEDULE).await?;

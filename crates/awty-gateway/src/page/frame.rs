@@ -1,5 +1,3 @@
-//! The layout around each view.
-
 use super::document::document;
 use super::state::OfRole;
 use super::visit::Visit;
@@ -20,7 +18,7 @@ const VIEWS: [(&str, &str); 9] = [
     ("/why", "Why"),
 ];
 
-/// Seconds between two loads of a view that reloads.
+/// Seconds after which a page loads itself again.
 const RELOAD: &str = "10";
 
 fn head_title(title: &str, late: i64) -> String {
@@ -43,7 +41,7 @@ fn search(asked: &str) -> Markup {
     }
 }
 
-/// Names of zones that a browser offers. Any other name can be typed.
+/// Time zones that a browser suggests. A person can type any other name.
 const ZONES: [&str; 8] = [
     "UTC",
     "Europe/London",
@@ -67,7 +65,7 @@ fn zones(visit: &Visit) -> Markup {
     }
 }
 
-/// Returns the address of this view with or without reloading.
+/// Returns the address of this view with automatic reloading on or off.
 fn switched(place: &str, on: bool) -> String {
     let (path, query) = place.split_once('?').unwrap_or((place, ""));
     let rest = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name != "reload");
@@ -78,7 +76,7 @@ fn switched(place: &str, on: bool) -> String {
     if all.is_empty() { path.to_owned() } else { format!("{path}?{}", all.join("&")) }
 }
 
-/// A view that may reload. A view with a form to fill in uses [`still`].
+/// A view that may load itself again. A view with a form uses [`still`], because reloading would lose the typed text.
 pub fn live(visit: &Visit, title: &str, body: Markup) -> Response {
     framed(visit, title, body, true)
 }

@@ -1,6 +1,7 @@
-//! Refuses posts from other sites, gives each request of the page a time limit, and sets the headers of each answer.
+//! Refuses forms from other sites, gives each request of the page a time limit, and sets the headers of each answer.
 //!
-//! Invariant: views that are not read yet count against the limit of their role. No answer of the page is stored, shown in a frame, or allowed to run a script.
+//! Invariant: unread answers of the page count against the memory limit of their role. Browsers store no answer of the
+//! page, show none in a frame, and run no script.
 
 use super::fail::Fail;
 use super::rights;
@@ -24,7 +25,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // With no-referrer, browsers would send the header Origin: null with forms.
+    // With no-referrer, browsers would send forms with the header `Origin: null`.
     (header::REFERRER_POLICY, "same-origin"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -54,8 +55,8 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
     response
 }
 
-/// Browsers send `Sec-Fetch-Site` over TLS and to this machine. Otherwise, the header `Origin` must name the host of the
-/// request. A request without both headers is refused.
+/// Over TLS and to this machine, browsers send `Sec-Fetch-Site`. Without this header, `Origin` must name the host of
+/// the request. A request without both headers is refused.
 fn is_same_site(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text("sec-fetch-site") {
@@ -63,7 +64,7 @@ fn is_same_site(headers: &HeaderMap) -> bool {
     }
     let origin = text("origin").and_then(|origin| Url::parse(origin).ok());
     let host = text("host").and_then(|host| Url::parse(&format!("http://{host}")).ok());
-    // A host without a port has the default port of the origin's scheme, which this listener does not know.
+    // This listener does not know its scheme. So a host without a port has the default port of the origin's scheme.
     origin.zip(host).is_some_and(|(origin, host)| {
         origin.host().is_some() && origin.host() == host.host() && origin.port() == host.port()
     })

@@ -1,4 +1,4 @@
-//! `/history`: finished checks, the problems first.
+//! `/history`: finished checks. Checks with problems come first.
 
 use super::fail::{Fail, View};
 use super::form::Form;

@@ -1,4 +1,4 @@
-//! `/`: are we there yet? What is late comes first, then what fails, then what comes.
+//! `/`: the start page. It shows late rows first, then failures, then pending checks.
 
 use super::fail::View;
 use super::parts::{Mark, empty, entity, job, mark, none, number, reason, select, string, table, text, time, whole};
@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 const ROWS: usize = 10;
-/// More failing things than this are counted as "more than".
+/// The page counts at most this many failures, and then says "more than".
 const MANY: usize = 100;
 
 pub async fn show(visit: Visit) -> View {

@@ -1,4 +1,4 @@
-//! `/jobs`: each job with its outcomes and run times, and the form that pauses it.
+//! `/jobs`: each job with its outcomes and run times, and the form that pauses the job.
 
 use super::fail::Fail;
 use super::fail::View;
@@ -57,7 +57,7 @@ pub async fn show(visit: Visit) -> View {
 
 fn state(row: &Value) -> Markup {
     let number = |name: &str| row[name].as_i64().unwrap_or(0);
-    // A check that is running is overdue too, so a job is well until its checks wait for a while.
+    // A running check counts as overdue too. So a job is shown as late only after a check has waited for `PATIENCE`.
     let waits = moment(&row["oldest"]).is_some_and(|at| at < crate::clock::now() - PATIENCE);
     html! {
         @if row["paused"] == true {

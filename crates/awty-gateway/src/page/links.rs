@@ -1,4 +1,5 @@
-//! The chain from the server to a run, in order: each link holds, or says why not.
+//! Lists the conditions for a run, in order from the server to the job's function. Each condition ("link") holds, or
+//! says why it does not.
 
 use super::parts::{Mark, mark, none, string, table, text, time};
 use super::words::{count, millis};
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 pub struct Seen<'a> {
     pub database: &'a Value,
-    /// What people and targets have stopped, and whether a check is pending.
+    /// Paused jobs, blocked and full targets, and whether a check is pending.
     pub stops: &'a Value,
     pub findings: &'a [Value],
     pub gateway: &'a [String],
@@ -19,12 +20,12 @@ pub struct Seen<'a> {
 struct Link {
     name: &'static str,
     holds: bool,
-    /// Whether a person or a target has stopped it on purpose.
+    /// Whether a person or a target has stopped the work on purpose.
     is_stop: bool,
     detail: Markup,
 }
 
-/// Words of awty's reasons. A test provokes each reason.
+/// Parts of the texts of awty's reasons. A test provokes each reason.
 const NO_WORKER: [&str; 3] =
     ["launcher is not running", "no background worker slot was free", "workers that may run it are busy"];
 const NO_STANDBY: [&str; 1] = ["waits for a synchronous standby"];
@@ -94,7 +95,7 @@ impl Seen<'_> {
         ]
     }
 
-    /// Makes a link that is broken if a reason of awty has one of these texts.
+    /// Makes a link that is broken if one of awty's reasons contains one of these texts.
     fn unless(&self, name: &'static str, words: &[&str]) -> Link {
         let of_database = ["why", "last_error"].into_iter().filter_map(|field| self.database[field].as_str());
         let found = self.findings.iter().flat_map(|finding| [string(&finding["finding"]), string(&finding["detail"])]);

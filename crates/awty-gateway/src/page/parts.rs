@@ -1,10 +1,10 @@
-//! Tables, marks, buttons and other parts that the views have in common. Each text is escaped by the templates.
+//! Tables, marks, buttons and other parts that several views use. The templates escape each text.
 
 use super::words::{absolute, encoded, grouped, moment, relative};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A heading of a column, and whether the column has numbers.
+/// A column's heading, and whether the column contains numbers.
 pub struct Column(&'static str, bool);
 
 pub const fn text(name: &'static str) -> Column {
@@ -15,8 +15,8 @@ pub const fn number(name: &'static str) -> Column {
     Column(name, true)
 }
 
-/// On narrow screens, each row becomes a block and each cell has its heading before it. The roles keep the meaning of a
-/// table there.
+/// On narrow screens, each row becomes a block, and each cell has its heading before it. The ARIA roles tell screen
+/// readers that the blocks are still a table.
 pub fn table(caption: &str, columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
     html! {
         table role="table" {
@@ -46,7 +46,7 @@ pub fn table(caption: &str, columns: &[Column], rows: Vec<Vec<Markup>>) -> Marku
     }
 }
 
-/// What a view shows instead of an empty table: what to do next, and the command for it.
+/// What a view shows instead of an empty table: a sentence, and a command that helps.
 pub fn empty(caption: &str, sentence: &str, statement: Option<&str>) -> Markup {
     html! {
         section.empty {
@@ -57,13 +57,13 @@ pub fn empty(caption: &str, sentence: &str, statement: Option<&str>) -> Markup {
     }
 }
 
-/// A statement to paste. Statements that the gateway runs stand in `db` only.
+/// A statement that the reader can copy. Only `db` contains the statements that the gateway itself runs.
 pub fn select(what: &str) -> String {
     format!("{} {what};", "SELECT")
 }
 
-/// A click selects the whole text. Control characters are shown by pictures, because a pasted ^C would end the text of a
-/// role in the command, and the rest of the text would be a command of its own.
+/// A click selects the whole text. Control characters are shown as pictures, because a pasted ^C would end a text
+/// inside the command, and the terminal would run the rest as a second command.
 pub fn command(text: &str) -> Markup {
     let shown = text.chars().map(|letter| match letter {
         '\n' | '\t' => letter,
@@ -90,7 +90,7 @@ pub fn none() -> Markup {
     html! { span.soft.none { "–" } }
 }
 
-/// An absolute time with its zone, and how far away it is.
+/// Shows an absolute time with its zone, and how far away the time is.
 pub fn time(value: &Value) -> Markup {
     let now = crate::clock::now();
     match (moment(value), value.as_str()) {
@@ -103,7 +103,6 @@ pub fn time(value: &Value) -> Markup {
     }
 }
 
-/// A time that is a link.
 pub fn linked_time(place: &str, value: &Value) -> Markup {
     let now = crate::clock::now();
     match moment(value) {
@@ -114,7 +113,7 @@ pub fn linked_time(place: &str, value: &Value) -> Markup {
     }
 }
 
-/// Outcomes differ in shape and word, and only then in colour.
+/// Outcomes differ in shape and word, and not only in colour.
 pub fn mark(kind: Mark, word: &str) -> Markup {
     let (class, shape) = match kind {
         Mark::Good => ("good", "✓"),
@@ -157,7 +156,6 @@ pub fn job(name: &str) -> Markup {
     html! { a href=(format!("/jobs#{}", encoded(name))) { (name) } }
 }
 
-/// A form that is only a button.
 pub fn button(action: &str, label: &str, fields: &[(&str, &str)]) -> Markup {
     html! {
         form.inline method="post" action=(action) {
@@ -167,7 +165,7 @@ pub fn button(action: &str, label: &str, fields: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// A labelled field with its error, which says what to write instead.
+/// A labelled field. Its error says what to write instead.
 pub fn field(label: &str, name: &str, value: &str, hint: &str, error: Option<&str>) -> Markup {
     let about = format!("{name}-about");
     html! {
@@ -183,12 +181,11 @@ pub fn field(label: &str, name: &str, value: &str, hint: &str, error: Option<&st
     }
 }
 
-/// A link to the next page of a list.
 pub fn next_page(place: Option<String>) -> Markup {
     html! { @if let Some(place) = place { p { a rel="next" href=(place) { "Older" } } } }
 }
 
-/// The first reason why nothing runs, and what to do.
+/// The first reason why nothing runs, and a command that helps.
 pub fn reason(why: &str, fix: Option<&str>) -> Markup {
     html! {
         section.notice role="status" {

@@ -1,9 +1,9 @@
-//! Finds the command for a role that lacks rights.
+//! Finds the command that gives a role the rights that it lacks.
 
 use std::sync::OnceLock;
 
 tokio::task_local! {
-    /// The role that has signed in, and the role of the gateway.
+    /// The signed-in role, and the role of the gateway.
     static ROLES: OnceLock<[String; 2]>;
 }
 
@@ -12,11 +12,11 @@ pub async fn within<F: Future>(request: F) -> F::Output {
 }
 
 pub fn are(role: &str, gateway: &str) {
-    // Outside of a request, nobody asks for the roles.
+    // `ROLES` exists only during a request. Outside of a request, no code needs the roles.
     let _ = ROLES.try_with(|roles| roles.set([role.to_owned(), gateway.to_owned()]));
 }
 
-/// Returns the command that gives the right that a message of PostgreSQL misses.
+/// Returns the command that grants the right that PostgreSQL's error message names.
 pub fn command(message: &str) -> Option<String> {
     let [role, gateway] = ROLES.try_with(|roles| roles.get().cloned()).ok()??;
     if message.starts_with("permission denied to set role") {
@@ -26,7 +26,7 @@ pub fn command(message: &str) -> Option<String> {
     is_schema.then(|| format!("GRANT USAGE ON SCHEMA awty, awty_http TO {};", quoted(&role)))
 }
 
-/// Quotes each name, because a role may be named like a keyword.
+/// Quotes each name, because the name of a role may be a keyword.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,4 +1,4 @@
-//! `/rules`: each rule, in a sentence, and the share of rows that met it in time.
+//! `/rules`: each rule in a sentence, with the share of rows that met the rule in time.
 
 use super::fail::View;
 use super::frame;
@@ -56,7 +56,7 @@ fn terms(row: &Value) -> Markup {
 fn share(row: &Value) -> Markup {
     match (row["met"].as_i64(), row["late"].as_i64()) {
         (Some(met), Some(late)) if met + late > 0 => {
-            // Rounded down, so that 100 % means that no row was late.
+            // The share is rounded down, so that 100 % means that no row was late.
             let tenths = met.saturating_mul(1_000) / (met + late);
             html! { (tenths / 10) "." (tenths % 10) " %" }
         }

@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A bucket in the address, its width in seconds, the number of buckets, and how long they are together.
+/// Name of the range in the address, width of a bucket in seconds, number of buckets, and length of the whole range.
 const BUCKETS: [(&str, i64, usize, &str); 7] = [
     ("1s", 1, 300, "5 min"),
     ("10s", 10, 360, "1 h"),
@@ -28,10 +28,9 @@ const BUCKETS: [(&str, i64, usize, &str); 7] = [
     ("6h", 21_600, 360, "90 days"),
     ("1d", 86_400, 360, "360 days"),
 ];
-/// Words of awty for a check that has just become due.
+/// awty gives this reason for a check that has just become due.
 const ABOUT_TO_RUN: &str = "it is due, and waits for an external worker";
 
-/// The usual range is a day.
 const USUAL: usize = 3;
 
 pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
@@ -40,7 +39,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let asked = visit.query.get("bucket");
     let (bucket, step, buckets, _) =
         BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or_else(|| usual(moment(&row["created_at"])));
-    // A link with an end shows the same numbers later.
+    // A link with an end shows the same numbers later too.
     let until =
         visit.query.get("until").map(|until| moment(&Value::from(until)).ok_or_else(Fail::not_found)).transpose()?;
     let range = Range::until(until.unwrap_or_else(crate::clock::now).timestamp(), step, buckets);
@@ -77,14 +76,15 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     Ok(frame::live(&visit, string(&row["uri"]), body))
 }
 
-/// Returns the range of a view that asks for none: a day, or the shortest range that shows all calls of a new schedule.
+/// Returns the range for an address that names none: a day, or for a new schedule the shortest range with all its
+/// calls.
 fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static str) {
     let age = created.map_or(i64::MAX, |created| (crate::clock::now() - created).num_seconds());
     let fits = |(_, step, buckets, _): &(_, i64, usize, _)| age < step * *buckets as i64;
     BUCKETS.into_iter().take(USUAL).find(fits).unwrap_or(BUCKETS[USUAL])
 }
 
-/// Says why a call that is due waits, unless the gateway is about to claim it.
+/// Says why a due call waits. Says nothing if the gateway is about to claim the call.
 async fn waits(reading: &Reading, uri: &str) -> Result<Vec<String>, Fail> {
     let Ok(uri) = Uri::parse(uri) else { return Ok(Vec::new()) };
     let events = views::explain(reading, &uri.entity_name(), uri.entity_key()).await?;
@@ -169,8 +169,8 @@ fn charts(items: &[Value], range: Range, step: i64) -> Markup {
     }
 }
 
-/// The request without its secrets and its signature. `--globoff` and `--data-raw` keep curl from reading patterns in the
-/// address, and a file that the body names after an `@`.
+/// Returns the request as a curl command, without its secrets and signature. `--globoff` and `--data-raw` keep curl
+/// from reading patterns in the address, and a file that the body names after an `@`.
 fn curl(row: &Value) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let mut line = format!("curl --globoff -X {} {}", string(&row["method"]), quoted(string(&row["uri"])));

@@ -1,5 +1,5 @@
-//! `/schedules/new` and `/schedules/{id}/edit`: the form of a schedule. The API judges the fields, and each error stands
-//! at its field beside the typed text.
+//! `/schedules/new` and `/schedules/{id}/edit`: the form of a schedule. The API checks the fields. Each error is shown
+//! at its field, together with the text that the person has typed.
 
 use super::answer::{BODY, Called};
 use super::fail::{Fail, View};
@@ -15,7 +15,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Name, label and hint of each field that is one line of text.
+/// Name, label and hint of each field that has a single line of text.
 const FIELDS: [(&str, &str, &str); 6] = [
     ("uri", "Address", "The endpoint to call, such as https://api.example.com/tick"),
     ("every", "Every", "A length of time, such as 10 min or 1h 30m. Leave it empty for a cron expression."),
@@ -26,18 +26,17 @@ const FIELDS: [(&str, &str, &str); 6] = [
 ];
 const METHODS: [&str; 6] = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"];
 
-/// The only part of a request that the API may be unable to read is a body that stays.
+/// The API can read every part of this request, except for a stored body that the form does not change.
 const TOO_DEEP: &str = "The body of this schedule is nested more deeply than the API reads. To change the schedule, call \
     awty_http.schedule() in the database.";
 
-/// The values to show in the form, and the error of each field.
 #[derive(Default)]
 struct Filled {
     values: BTreeMap<String, String>,
     errors: BTreeMap<String, String>,
-    /// An error of no single field.
+    /// An error that belongs to no single field.
     other: Option<String>,
-    /// The version that the person sees, as an ETag of the API.
+    /// The version that the person has seen, as an ETag of the API.
     version: Option<String>,
 }
 
@@ -55,7 +54,7 @@ impl Filled {
         Filled { values, version: found.header(header::ETAG).map(str::to_owned), ..Filled::default() }
     }
 
-    /// Puts each error of a refusal at its field. Other refusals are returned.
+    /// Puts each error of a refused request at its field. Returns other failures.
     fn refused(mut self, fail: Fail) -> Result<Self, Fail> {
         let Fail::Problem(status @ (400 | 409 | 413 | 422), problem) = fail else { return Err(fail) };
         for error in problem["errors"].as_array().into_iter().flatten() {
@@ -117,7 +116,7 @@ impl Filled {
     }
 }
 
-/// Begins a text with a capital letter.
+/// Makes the first letter of a text a capital letter.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
@@ -156,7 +155,7 @@ pub async fn edit(visit: Visit, Path(id): Path<String>) -> View {
     Ok(view(&visit, "Edit the schedule", &format!("{place}/edit"), &Filled::of_schedule(&found), "Save"))
 }
 
-/// Changes the fields of the form and keeps all others, such as headers and retries.
+/// Changes the fields that the form has. Keeps all other fields, such as headers and retries.
 pub async fn replace(visit: Visit, Path(id): Path<String>, form: Form) -> View {
     let place = format!("/schedules/{}", encoded(&id));
     let found = visit.get(&format!("/v1{place}")).await?;
@@ -181,7 +180,7 @@ pub async fn replace(visit: Visit, Path(id): Path<String>, form: Form) -> View {
     Ok((StatusCode::UNPROCESSABLE_ENTITY, view).into_response())
 }
 
-/// Returns a schedule with the fields of the form, as JSON text.
+/// Returns the stored schedule with the fields of the form, as JSON text.
 fn merged(row: &Value, filled: &Filled) -> String {
     let mut fields = row.as_object().cloned().unwrap_or_default();
     for (name, ..) in FIELDS {
@@ -193,7 +192,7 @@ fn merged(row: &Value, filled: &Filled) -> String {
         }
     }
     let mut body = fields.remove(BODY);
-    // A body that is no text is not in the form, so it stays unless a text replaces it.
+    // The form shows only a body that is text. Any other body stays, unless the person has typed a text.
     if row["body_text"].is_string() || filled.values.contains_key("body_text") {
         body = None;
         for name in ["body_text", "body_base64"] {

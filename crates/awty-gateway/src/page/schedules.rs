@@ -1,4 +1,4 @@
-//! `/schedules`: the schedules of endpoints with their filters, and the buttons of one schedule.
+//! `/schedules`: the list of schedules with its filters, and the buttons that change a schedule.
 
 use super::fail::{Fail, View};
 use super::form::{Form, see};
@@ -72,7 +72,6 @@ fn filters(visit: &Visit) -> Markup {
     }
 }
 
-/// A state in a word and a shape.
 pub fn state(row: &Value) -> Markup {
     let failing = !row["failing_since"].is_null();
     match string(&row["state"]) {
@@ -83,7 +82,7 @@ pub fn state(row: &Value) -> Markup {
     }
 }
 
-/// When the endpoint is called, in words.
+/// Says in words when the endpoint is called.
 pub fn plan(row: &Value) -> Markup {
     html! {
         @if let Some(every) = row["every"].as_str() { "every " (every) }
@@ -93,7 +92,6 @@ pub fn plan(row: &Value) -> Markup {
     }
 }
 
-/// The result of one call, in words.
 pub fn result(last: &Value) -> Markup {
     let fault = last["fault"].as_str();
     html! {

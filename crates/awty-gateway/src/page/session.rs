@@ -1,6 +1,7 @@
-//! Signs people in and out, and keeps the time zone that they choose. A token becomes a cookie, and the gateway keeps nothing.
+//! Signs people in and out, and stores the time zone that they choose. The cookie contains the token, and the gateway
+//! stores no session.
 //!
-//! Invariant: no script and no other site gets at the cookie. Over TLS its name has the prefix `__Host-`.
+//! Invariant: no script and no other site can use the cookie. Over TLS, the cookie's name has the prefix `__Host-`.
 
 use super::fail::{Fail, View};
 use super::form::{Form, is_local, see};
@@ -12,11 +13,11 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use std::sync::Arc;
 
-/// Seconds after which a person signs in again.
+/// After this many seconds, a person must sign in again.
 const LASTS: u32 = 12 * 3_600;
 const YEAR: u32 = 366 * 86_400;
 
-/// A browser refuses the prefix `__Host-` without TLS.
+/// The prefix needs TLS, because browsers refuse `__Host-` without TLS.
 const fn name(secure: bool) -> &'static str {
     if secure { "__Host-awty" } else { "awty" }
 }
@@ -85,7 +86,7 @@ pub async fn leave(State(page): State<Arc<Page>>) -> Response {
     with(see("/login"), of_token("", 0, page.secure))
 }
 
-/// Keeps the chosen time zone in a cookie.
+/// Stores the chosen time zone in a cookie.
 pub async fn choose_zone(form: Form) -> View {
     let chosen = form.get("zone").unwrap_or("UTC");
     let zone = zone::find(chosen).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `/slots`: what comes in the next hour and day, the heaviest slot, and the checks of one slot.
+//! `/slots`: the checks of the next hour and the next day, the heaviest slot, and the checks of one slot.
 
 use super::chart::Range;
 use super::draw::{Band, Chart, Series, Unit};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 const ROWS: i64 = 200;
 
-/// A time ahead, in buckets.
+/// A future time range, in buckets.
 pub struct Span {
     /// In the address.
     name: &'static str,
@@ -48,9 +48,9 @@ const DAY: Span = Span {
     buckets: 25,
 };
 
-/// The checks of a time ahead by step and job, and the open hours of calendars.
+/// The pending checks of a time range by step and job, and the open hours of calendars.
 pub struct Coming {
-    /// None: too many checks are due to count them by step.
+    /// `None` if too many checks are due, because counting them by step would take long.
     rows: Option<Vec<Value>>,
     range: Range,
     open: Vec<Value>,
@@ -63,7 +63,7 @@ pub async fn read(reading: &Reading, span: &Span) -> Result<Coming, Fail> {
     Ok(Coming { rows, range, open })
 }
 
-/// Parts of a bucket in which the open time of a calendar is looked up.
+/// Number of parts of a bucket. Each part is drawn as open or closed for each calendar.
 const PARTS: i64 = 4;
 
 impl Coming {
@@ -81,14 +81,13 @@ impl Coming {
         bands
     }
 
-    /// Draws the checks that are due ahead.
     pub fn draw(&self, span: &Span) -> Markup {
         let Some(rows) = &self.rows else {
             let more = format!("More than {} checks are due in this time. To count them:", grouped(views::MOST_AHEAD));
             let count = select(&format!("* FROM awty.forecast('{}', '{}')", span.ahead, span.step));
             return empty(span.title, &more, Some(&count));
         };
-        // A check that is overdue is due now.
+        // Overdue checks count as due now.
         let range = self.range;
         let due = rows
             .iter()
@@ -109,7 +108,7 @@ impl Coming {
 
 fn sentence(range: &Range, placed: &[Option<i64>]) -> String {
     let all: i64 = placed.iter().flatten().sum();
-    // The first of the heaviest is the nearest.
+    // Of several equally heavy buckets, takes the first.
     let heaviest = placed.iter().enumerate().rev().max_by_key(|(_, value)| **value);
     let heaviest = heaviest.map(|(bucket, value)| {
         let at = DateTime::from_timestamp(range.at(bucket), 0).unwrap_or_default();

@@ -1,5 +1,3 @@
-//! State shared by all requests of the page.
-
 use crate::api::Api;
 use crate::lease::Worker;
 use crate::metrics::Metrics;
@@ -9,7 +7,7 @@ use std::sync::Arc;
 
 pub struct Page {
     pub api: Arc<Api>,
-    /// The routes of the API, which the page calls within the process.
+    /// The API's routes. The page calls them within the process.
     pub calls: Router,
     pub worker: Arc<Worker>,
     pub metrics: Arc<Metrics>,
@@ -19,6 +17,6 @@ pub struct Page {
     pub secure: bool,
 }
 
-/// Marks a request, and a view, with the role that has signed in.
+/// Marks a request or an answer of the page with the role that has signed in.
 #[derive(Clone)]
 pub struct OfRole(pub String);

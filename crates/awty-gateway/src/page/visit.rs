@@ -1,5 +1,3 @@
-//! One request of a signed-in person.
-
 use super::answer::Called;
 use super::fail::Fail;
 use super::form::Form;
@@ -19,13 +17,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// An answer of the API has at most this size.
+/// In bytes. The page refuses a larger answer of the API.
 const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
 
 pub struct Visit {
     pub page: Arc<Page>,
     pub asker: Asker,
-    /// Path and query of this request.
     pub place: String,
     pub query: Form,
     token: String,
@@ -33,7 +30,7 @@ pub struct Visit {
     micros: AtomicU64,
 }
 
-/// A transaction, and when it was asked for.
+/// A database transaction for reading, and the time at which the view asked for it.
 pub struct Reading {
     request: Request,
     begun: Instant,
@@ -54,7 +51,7 @@ impl FromRequestParts<Arc<Page>> for Visit {
         let place = parts.uri.path_and_query().map_or("/", |place| place.as_str()).to_owned();
         let next = || Fail::SignIn(if parts.method.is_safe() { place.clone() } else { "/".into() });
         let Some(token) = session::token(&parts.headers, page.secure) else {
-            // A browser sends no SameSite=Strict cookie if another site has the link.
+            // If a link on another site leads here, a browser sends no cookie that is SameSite=Strict.
             let site = parts.headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
             return Err(if parts.method == Method::GET && site == Some("cross-site") { Fail::Again } else { next() });
         };
@@ -78,27 +75,27 @@ impl Visit {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Returns for how long the view has waited for the database.
+    /// Returns how long the view has waited for the database.
     pub fn millis(&self) -> u64 {
         self.micros.load(Ordering::Relaxed).div_ceil(1_000)
     }
 
-    /// Returns the number of late rows, after [`Self::read`].
+    /// Returns the number of late rows. Call [`Self::read`] first.
     pub fn late(&self) -> i64 {
         self.late.load(Ordering::Relaxed)
     }
 
-    /// Whether this view loads itself again and again.
+    /// Whether the browser loads this view again at intervals.
     pub fn reloads(&self) -> bool {
         self.query.get("reload").is_some()
     }
 
-    /// Whether to show the forms that change something.
+    /// Whether to show forms that change something.
     pub fn writes(&self) -> bool {
         self.asker.may("write").is_ok()
     }
 
-    /// Begins to read. Counts the late rows, which each view shows in its title.
+    /// Begins a transaction and counts the late rows, because each view's title has their number.
     pub async fn read(&self) -> Result<Reading, Fail> {
         let reading = self.change().await?;
         self.late.store(views::late_count(&reading).await?, Ordering::Relaxed);
@@ -116,7 +113,7 @@ impl Visit {
         Ok(())
     }
 
-    /// Runs the function of a job for one entity, and undoes everything.
+    /// Runs a job's function for one entity, and undoes everything.
     pub async fn dry_run(&self, of: (&str, &str, &str)) -> Result<Value, Fail> {
         let Reading { request, begun } = self.change().await?;
         let tried = views::dry_run(request, of).await?;
@@ -124,7 +121,7 @@ impl Visit {
         Ok(tried)
     }
 
-    /// Reads only the number of late rows, for a view whose other content comes from the API.
+    /// Counts only the late rows. For a view whose other content comes from the API.
     pub async fn count(&self) -> Result<(), Fail> {
         self.end(self.read().await?).await
     }
@@ -133,12 +130,11 @@ impl Visit {
         self.ask(Method::GET, path, None, None).await
     }
 
-    /// Calls the API with the token of this visit.
     pub async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Called, Fail> {
         self.ask(method, path, body.map(|body| body.to_string()), None).await
     }
 
-    /// Changes a schedule, unless its version is another one.
+    /// Changes a schedule. Fails if the schedule no longer has this version.
     pub async fn put(&self, path: &str, body: String, version: Option<&str>) -> Result<Called, Fail> {
         self.ask(Method::PUT, path, Some(body), version).await
     }

@@ -1,4 +1,4 @@
-//! `/why`: the first reason why nothing runs, with the command that solves it, and what else awty has found.
+//! `/why`: the first reason why nothing runs, a command that helps, and awty's other findings.
 
 use super::fail::View;
 use super::parts::{Mark, command, mark, reason, select, string, time};
@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// The clocks of two machines may differ by this much, and an answer may take a while.
+/// The clocks of two machines may differ by this much. The limit includes the time that a query takes.
 const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(5);
 
 pub async fn show(visit: Visit) -> View {
@@ -25,7 +25,7 @@ pub async fn show(visit: Visit) -> View {
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
-    // A finding with the same command has the same cause as the first reason.
+    // A finding with the same command has the same cause as the first reason, so the page leaves it out.
     let is_told = |fix: Option<&str>| why.is_some() && fix.is_some() && fix == database["fix"].as_str();
     let clock = clock(&times, &database["last_slot_run"], asked);
     let chain = links::Seen {
@@ -62,7 +62,8 @@ pub async fn show(visit: Visit) -> View {
     Ok(frame::live(&visit, "Why", body))
 }
 
-/// Says if the clock of the database is wrong. Checks whose slot has passed by another clock are then not due yet.
+/// Says whether the clock of the database is wrong. If it is, checks may seem to be overdue although they are not due
+/// yet.
 fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<String> {
     let (there, last) = (moment(&times["now"])?, moment(last_slot_run));
     let (off, back) = (there - now, last.map(|last| last - there));
@@ -76,7 +77,7 @@ fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<Str
         .map(|back| format!("the clock of the database was set back by {} or more", millis(back.num_milliseconds())))
 }
 
-/// A reason of the gateway has its commands after the first semicolon.
+/// In a reason of the gateway, the text after the first semicolon contains commands.
 fn parted(reason: &str) -> (&str, Option<&str>) {
     reason.split_once("; ").map_or((reason, None), |(why, fix)| (why, Some(fix)))
 }

@@ -1,15 +1,15 @@
-//! Writes times, lengths of time and counts as people read them, and values as addresses need them.
+//! Writes times, durations and counts for people, and encodes values for addresses.
 
 use super::zone;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-/// Reads a time that PostgreSQL or the API wrote as JSON.
+/// Reads a time from JSON that PostgreSQL or the API wrote.
 pub fn moment(value: &Value) -> Option<DateTime<Utc>> {
     Some(DateTime::parse_from_rfc3339(value.as_str()?).ok()?.to_utc())
 }
 
-/// Writes a time in the zone of the person.
+/// Writes a time in the time zone that the person has chosen.
 pub fn absolute(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let form = match (zone::day(at), zone::day(now)) {
         (Some(at), Some(now)) if at == now => "%H:%M:%S %Z",
@@ -28,13 +28,12 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// Below an hour, one unit is enough, because the absolute time stands beside it.
+/// Below an hour, one unit is enough, because the page shows the absolute time beside it.
 fn about(distance: TimeDelta) -> String {
     let unit = if distance < TimeDelta::minutes(1) { 1_000 } else { 60_000 };
     millis(distance.num_milliseconds() / unit * unit)
 }
 
-/// Writes the two largest units of a length.
 pub fn millis(millis: i64) -> String {
     const UNITS: [(i64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
     if millis < 0 {
@@ -50,7 +49,7 @@ pub fn millis(millis: i64) -> String {
     let (size, name) = UNITS[first];
     let rest = millis % size;
     match UNITS.get(first + 1).filter(|(next, _)| rest >= *next) {
-        // A day and more needs no minutes, because the absolute time stands beside it.
+        // From a day on, minutes are left out, because the page shows the absolute time beside the duration.
         Some((next, below)) => format!("{} {name} {} {below}", millis / size, rest / next),
         None => format!("{} {name}", millis / size),
     }
@@ -61,12 +60,11 @@ pub fn seconds(value: &Value) -> Option<String> {
     value.as_f64().map(|seconds| millis((seconds * 1_000.0).round() as i64))
 }
 
-/// Writes a count with its noun: `1 row`, `3 rows`.
+/// Writes a number with its noun: `1 row`, `3 rows`.
 pub fn count(number: i64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
-/// Writes a number in groups of three digits.
 pub fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
@@ -79,7 +77,6 @@ pub fn grouped(number: i64) -> String {
     if number < 0 { format!("−{text}") } else { text }
 }
 
-/// Encodes a value for a path or a query.
 pub fn encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }

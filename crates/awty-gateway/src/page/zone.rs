@@ -1,4 +1,4 @@
-//! The time zone in which the page writes times. A person chooses it at the foot of a view, and a cookie keeps it.
+//! The time zone of the times on the page. A person chooses the zone at the foot of a view, and a cookie stores it.
 
 use super::cookies;
 use axum::http::HeaderMap;
@@ -13,10 +13,10 @@ tokio::task_local! {
 
 /// Name of the cookie.
 pub const COOKIE: &str = "zone";
-/// Longer names are of no zone.
+/// No time zone has a longer name.
 const LONGEST: usize = 64;
 
-/// Runs a request with the zone of its cookie. An unknown zone counts as UTC.
+/// Runs a request with the time zone in its cookie. An unknown zone counts as UTC.
 pub async fn within<F: Future>(headers: &HeaderMap, request: F) -> F::Output {
     let zone = cookies::value(headers, COOKIE).and_then(|name| find(&name)).unwrap_or(TimeZone::UTC);
     ZONE.scope(zone, request).await
@@ -30,20 +30,18 @@ fn zone() -> TimeZone {
     ZONE.try_with(TimeZone::clone).unwrap_or(TimeZone::UTC)
 }
 
-/// Returns the name of the zone.
 pub fn name() -> String {
     zone().iana_name().unwrap_or("UTC").to_owned()
 }
 
-/// Writes a time in the zone. `form` is one of strftime.
+/// Writes a time in the person's zone. `form` is a format of strftime.
 pub fn written(at: DateTime<Utc>, form: &str) -> String {
-    // Years that only one of the two libraries knows are written in UTC.
+    // `jiff` may not know a year that `chrono` knows. The time is then written in UTC.
     let written = Timestamp::from_microsecond(at.timestamp_micros()).ok();
     let written = written.and_then(|at| jiff::fmt::strtime::format(form, &at.to_zoned(zone())).ok());
     written.unwrap_or_else(|| at.to_rfc3339())
 }
 
-/// Returns the day of a time in the zone.
 pub fn day(at: DateTime<Utc>) -> Option<Date> {
     Some(Timestamp::from_microsecond(at.timestamp_micros()).ok()?.to_zoned(zone()).date())
 }

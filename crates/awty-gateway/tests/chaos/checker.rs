@@ -1,8 +1,9 @@
-//! Invariant: for each rule of this checker, `checker_tests` has a test that violates the rule.
+//! Invariant: for each rule of this checker, a test in `checker_tests` violates the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Path of a call, its planned time in microseconds, and how often the endpoint has asked for the call again.
+/// The path of a call, its planned time in microseconds, and how often the endpoint asked for the call to be made
+/// again.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]
@@ -10,7 +11,7 @@ pub struct Call {
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// `None` if the receiver hung or closed the connection.
+    /// `None` if the receiver never answered or closed the connection.
     pub answered: Option<u16>,
 }
 
@@ -122,8 +123,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were made again without a reason. Before the first fault, only a recorded failure is a reason. On a
-/// busy machine, late answers or heartbeats cause such failures.
+/// Finds calls that were repeated without a reason. Before the first fault, only a recorded failure is a reason, such
+/// as a late answer or heartbeat on a busy machine.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

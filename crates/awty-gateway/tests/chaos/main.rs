@@ -1,4 +1,4 @@
-//! Kills gateways, the server and the network while the gateways make scheduled and single calls.
+//! Injects faults into gateways, the server and the network while the gateways make scheduled and single calls.
 //!
 //! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` determines their order.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report

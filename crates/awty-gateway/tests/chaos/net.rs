@@ -1,7 +1,7 @@
-//! Gives each gateway a network namespace, and a cable to this machine that can be pulled.
+//! Gives each gateway a network namespace. A virtual cable to this machine can be unplugged.
 //!
-//! Invariant: the next test removes the networks of a killed test. Without root or `ip`, the gateways run on this
-//! machine and no cable is pulled.
+//! Invariant: if a test was killed, the next test removes its networks. Without root or `ip`, the gateways run on this
+//! machine, and no cable is unplugged.
 
 use std::process::Command;
 

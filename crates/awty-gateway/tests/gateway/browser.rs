@@ -1,5 +1,4 @@
-//! Tests the page in Chromium, as people use it. All visits share one server, one gateway and one browser without
-//! JavaScript.
+//! Tests the page in Chromium. All visits share one server, one gateway and one browser without JavaScript.
 
 use crate::chromium::Chromium;
 use crate::people::open;

@@ -38,7 +38,6 @@ impl Client {
         self.ask_with(method, path, body, "")
     }
 
-    /// A row lock or a busy machine may delay the answer.
     pub fn ask_with(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         until("an answer in time", || {
             let answer = self.ask_once(method, path, body, headers);
@@ -55,7 +54,7 @@ impl Client {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{authorization}{headers}Content-Length: {length}"
         );
-        // The gateway may refuse the request before it has read the body.
+        // Writing may fail, because the gateway may refuse the request before it has read the body.
         drop(write!(stream, "{head}\r\n\r\n{body}"));
         let mut bytes = Vec::new();
         drop(stream.read_to_end(&mut bytes));

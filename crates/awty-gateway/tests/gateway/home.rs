@@ -1,5 +1,3 @@
-//! Tests the home view: failing calls, open hours, time zones and links that stay.
-
 use crate::people::open;
 use crate::shop::until;
 use crate::visitor::Browser;
@@ -16,7 +14,7 @@ fn a_send_that_fails_and_a_call_that_waits_are_in_the_headline() {
     });
     shop.await_text("SELECT count(*) FROM awty.future_job_history WHERE outcome = 'failed'", "1");
     browser.shows("/", &["Not yet: 1 check has ended with a problem in the last hour.", "href=\"/history\""]);
-    // A blocked target delays its calls without a failure.
+    // A call to a blocked target is delayed, but does not fail.
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 s', jitter => '0', paused => true)");
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
     shop.app(

@@ -24,7 +24,7 @@ fn after_calls(shop: &Shop, gateway: &Gateway, more: i64) -> u64 {
 
 #[test]
 fn endpoints_of_the_worst_kind_neither_stop_the_gateway_nor_fill_its_memory() {
-    // `resting` answers with Retry-After, which pauses its target.
+    // The endpoint `resting` answers with Retry-After, which pauses the endpoint's target.
     let (shop, receiver, resting) = (Shop::open(), Receiver::start(), Receiver::start());
     let gateway = shop.gateway("one");
     let of = |path: &str| if path.contains("Retry-After") { &resting } else { &receiver };

@@ -1,7 +1,7 @@
 use crate::people::open;
 use crate::visitor::Browser;
 
-/// The other endpoints tell what was stopped, if the end of the stop has left no time.
+/// If the database has no time for the end of the stop, the calls of other endpoints tell what was stopped.
 #[test]
 fn a_late_call_says_what_was_stopped_meanwhile() {
     let (shop, gateway, _) = open();
@@ -40,7 +40,8 @@ fn a_late_call_says_what_was_stopped_meanwhile() {
             browser.shows(view, &["35 s late", " came 35 s late. ", sentence]);
         }
     }
-    // If other endpoints were called, only the end of this schedule's own stop counts.
+    // If other endpoints were called meanwhile, only this schedule was stopped. The job's end of a pause does not
+    // count.
     postgres(&format!("UPDATE awty.job SET resumed_at = {at} - interval '2 s'"));
     postgres(&format!("UPDATE awty_http_internal.endpoint SET changed_at = {at} - interval '1 s'"));
     browser.shows(&schedule, &[" came 35 s late. ", "The schedule was paused or changed until"]);

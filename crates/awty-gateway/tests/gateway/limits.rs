@@ -52,7 +52,7 @@ fn a_database_that_is_held_promises_no_call() {
 fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
-    // If a request looked up names in the role's schema, PostgreSQL would choose these operators.
+    // PostgreSQL would choose these operators if a request looked up names in the role's schema.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql
@@ -115,7 +115,7 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// With fewer clients, a slow machine would not exceed the allowed rate of requests.
+/// With fewer clients, a slow machine would never exceed the allowed rate of requests.
 const ASKING: usize = 8;
 
 #[test]

@@ -12,7 +12,7 @@ fn until_value(gateway: &Gateway, series: &str, good: impl Fn(f64) -> bool) {
     until(series, || value(gateway, series).filter(|value| good(*value)).ok_or_else(|| gateway.get("/metrics").1));
 }
 
-/// A series appears only with its first value.
+/// Makes calls first, because a metric appears only with its first value.
 fn names(shop: &Shop, gateway: &Gateway) -> Vec<String> {
     shop.app("SELECT awty_http.send('http://127.0.0.1:1025/', '{}')");
     assert_eq!(gateway.get("/v1/schedules").0, 401);

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn caller() -> Caller {
-    // Reading the system's certificates takes longer than most calls.
+    // Shared by all tests, because reading the system's certificates takes longer than most calls.
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     let tls = TLS.get_or_init(|| tls::config(tls::roots(&[]).unwrap()).unwrap());
     let guard = Guard { allow_localhost: true, ..Guard::default() };
@@ -26,8 +26,7 @@ async fn answered(steps: Vec<Step>) -> Report {
 
 const SHORT: Duration = Duration::from_secs(4);
 
-/// `timeout` and `connect_timeout` differ by more than any pause of the machine, because one pause must not exceed
-/// both.
+/// `timeout` and `connect_timeout` differ widely, so that one pause of the machine cannot exceed both.
 fn short(uri: &str) -> Call {
     Call { timeout: SHORT, connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
@@ -44,7 +43,7 @@ fn text(text: &str) -> Step {
 
 #[tokio::test]
 async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_sent() {
-    // The kernel does not answer a request for a connection while the listener's queue is full.
+    // While the listener's queue is full, the kernel does not answer connection requests.
     let (full, caller) = (Script::full(), Arc::new(caller()));
     let report = caller.call(short(&full.uri("http"))).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, false));

@@ -26,7 +26,7 @@ enum Says {
     Nothing,
 }
 
-/// Addresses of this machine. The guard allows calls to OPEN and refuses calls to CLOSED.
+/// Addresses of this machine. The guard allows calls to `OPEN`, and refuses calls to `CLOSED`.
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
@@ -111,7 +111,7 @@ fn assert_fault(report: &Report, fault: Fault) {
 #[tokio::test]
 async fn a_name_that_changes_its_mind_never_leads_to_a_closed_address() {
     let receiver = Receiver::start_on("0.0.0.0");
-    // A second look-up of the name would return the address that the gateway must not call.
+    // If the gateway looked the name up twice, the second look-up would return the forbidden address.
     let server = NameServer::start(|_, number| Says::Addresses(vec![if number == 0 { OPEN } else { CLOSED }]));
     let report = server.caller().call(call(&receiver, "rebind.example")).await;
     assert_eq!(report.address, Some(SocketAddr::new(OPEN.into(), receiver.address.port())));
@@ -139,7 +139,7 @@ async fn an_answer_is_kept_for_seconds_although_it_says_none() {
     for _ in 0..20 {
         assert!(caller.call(call(&receiver, "kept.example")).await.outcome.is_ok());
     }
-    // A name stays cached for five seconds. On a slow machine the calls may take longer.
+    // The gateway caches a name for five seconds. On a slow machine, the calls may take longer.
     let most = 1 + usize::try_from(since.elapsed().as_secs() / 5).unwrap();
     assert!(server.asked.load(Ordering::Relaxed) <= most, "asked {:?} times", server.asked);
 }

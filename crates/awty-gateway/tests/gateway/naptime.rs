@@ -1,4 +1,4 @@
-//! Requirements of naptime, another service that schedules HTTP calls.
+//! Tests the API of naptime, another service that schedules HTTP calls.
 
 mod calls;
 mod changes;

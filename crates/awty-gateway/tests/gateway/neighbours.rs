@@ -18,8 +18,8 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// In KiB. For 128 MiB of requests, the gateway takes 214 MiB (docs/gateway.md). Bodies of the API may take another 64
-/// MiB. Without limits, the gateway took 1.68 GB.
+/// In KiB. The gateway takes 214 MiB for 128 MiB of requests (docs/gateway.md). Request bodies of the API may take
+/// another 64 MiB. Without limits, the gateway took 1.68 GB.
 const MOST: u64 = 320 * 1024;
 const CALLS: usize = 25;
 

@@ -1,4 +1,4 @@
-//! The role `other` is a client of the API, but not a tenant.
+//! The role `other` is a client of the API, but is no tenant.
 
 use crate::client::{Answer, Client};
 use crate::shop::{Gateway, Shop, until};

@@ -40,7 +40,7 @@ fn a_page_of_the_history_reads_no_row_of_another_tenant() {
     assert!((20..=60).contains(&rows), "{rows} rows were read for a page of 20: {plan:#}");
 }
 
-/// The home view shows the next hour on each load, so its cost must not grow with later checks.
+/// Each load of the home view shows the next hour, so the view's cost must not grow with the checks after this hour.
 #[test]
 fn the_next_hour_reads_no_check_that_is_due_later() {
     let (shop, _gateway, _app) = open();
@@ -124,7 +124,6 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
     }
 }
 
-/// Counts of pending checks stop at 100,000.
 #[test]
 fn each_first_page_reads_a_bounded_number_of_rows() {
     use awty_gateway::db::{calls, schedules, status, views};
@@ -195,7 +194,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         }
     }
     assert!(too_many.is_empty(), "{too_many:?}");
-    // The findings read only some repetitions, and each by index.
+    // The findings read a limited number of repetitions, and use an index for each.
     let mut transaction = client.transaction().unwrap();
     let before: i64 = transaction.query_one(read, &[]).unwrap().get(0);
     transaction.query(status::FINDINGS, &[]).unwrap();

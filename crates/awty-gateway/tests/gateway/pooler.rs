@@ -1,4 +1,4 @@
-//! PgBouncer supports prepared statements in transaction mode since version 1.21.
+//! Needs PgBouncer 1.21, because earlier versions do not support prepared statements in transaction mode.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Server connections that PgBouncer may open. Two gateways need more, so they must share these.
+/// Server connections that PgBouncer may open. Two gateways need more, so the gateways must share them.
 const POOL: i64 = 3;
 
 fn program() -> String {

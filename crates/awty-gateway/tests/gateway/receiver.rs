@@ -1,4 +1,4 @@
-//! The path of a request says how the receiver misbehaves.
+//! A test receiver. The path of a request says how the receiver misbehaves.
 
 pub use awty_testkit::receiver::Request as Seen;
 use awty_testkit::receiver::{accept, answer, hang, requests};

@@ -7,7 +7,7 @@ const WAITING: usize = 4;
 const LOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
 const READS: u32 = 10;
 
-/// Changes use at most three of the five connections.
+/// Requests that change something use at most three of the five connections.
 #[test]
 fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     let (shop, gateway, app) = open();
@@ -22,8 +22,8 @@ fn reads_of_a_role_go_on_while_its_changes_wait() {
     read_while_changes_wait(&shop, &[&app], &app, "2");
 }
 
-/// A read succeeds while all changes wait for a lock. No change ends meanwhile, so the read did not wait for a change's
-/// connection.
+/// A read must succeed while all changes wait for a lock. No change ends meanwhile, so the read cannot have waited for
+/// the connection of a change.
 fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
     let paths: Vec<String> = writers
         .iter()
@@ -41,7 +41,7 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
         for (client, path) in std::iter::zip(writers, &paths) {
             for _ in 0..WAITING {
                 scope.spawn(move || {
-                    // Each request waits for the lock for one second. The loop is bounded, so that a failing test ends.
+                    // Each request waits one second for the lock. The loop is bounded, so that a failing test ends.
                     for _ in 0..60 {
                         let answer = client.ask_once("POST", path, "{}", "");
                         ended.fetch_add(1, Ordering::SeqCst);

@@ -4,7 +4,7 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use serde_json::{Value, json};
 
-/// The period of a schedule that was made in SQL may have months and days.
+/// A schedule made in SQL may have a period with months and days.
 #[test]
 fn put_takes_what_get_returns_and_changes_nothing() {
     let (shop, _gateway, client) = open();

@@ -14,7 +14,7 @@ pub enum Step {
 
 pub struct Script {
     address: SocketAddr,
-    /// A listener that accepts no connection, and the connections that fill its queue.
+    /// Connections that fill the queue of a listener. The listener accepts none of them.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
@@ -40,7 +40,7 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // With plain HTTP, the script acts after a request with the body `body`. With TLS, it acts after the first byte.
+    // With plain HTTP, the script begins after the request's body `body`. With TLS, it begins after the first byte.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();

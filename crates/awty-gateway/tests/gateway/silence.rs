@@ -1,4 +1,4 @@
-//! Provokes each cause of silence. The page must give the reason and a command that helps.
+//! Causes each fault that stops calls. The page must show the reason and a command that helps.
 
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
@@ -9,7 +9,7 @@ fn text(page: &str) -> String {
     page.replace("&#39;", "'").replace("&quot;", "\"").replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
 }
 
-/// Waits until the view has the sentence, and the command as text that can be copied.
+/// Waits until the view shows the sentence, and the command as text that can be copied.
 #[track_caller]
 fn told(browser: &Browser, path: &str, sentence: &str, command: &str) {
     until(&format!("{sentence} / {command}"), || {
@@ -84,7 +84,7 @@ fn the_database_tells_why_it_does_not_run_checks() {
     told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
 }
 
-/// Waits until the chain says that the link is broken, and why.
+/// Waits until the page shows the broken link of the chain, with its reason.
 #[track_caller]
 fn broken(browser: &Browser, link: &str, why: &str) {
     until(&format!("{link}: {why}"), || {
@@ -108,7 +108,6 @@ fn the_chain_names_the_link_that_is_broken() {
     broken(&browser, "No check is held", "1 check is held");
     told(&browser, "/why", "checks of job \"mail\" are held", "SELECT awty.release(entity_name, entity_key, job)");
     shop.app("SELECT awty.cancel('user', '1', 'mail')");
-    // A target is at its limit.
     shop.app(&format!("SELECT awty.alter_target('http.app', '{origin}', concurrency => 1)"));
     shop.app(&format!("SELECT awty_http.send('{origin}/hang')"));
     receiver.called("/hang", 1);
@@ -145,7 +144,7 @@ fn the_chain_names_the_link_that_is_broken() {
     broken(&browser, "Workers are free", "all workers that may run it are busy");
     told(&browser, "/why", "are busy", "consider increasing awty.max_workers_per_role or awty.max_workers");
     shop.app("SELECT awty.cancel('nap', '1', job) FROM unnest('{nap,rest}'::text[]) AS job");
-    // No standby confirms commits. The page answers all the same, even if it writes down that a token is used.
+    // No standby confirms commits. The page must still answer, although it stores the token's time of last use.
     let unused = Browser::of(&shop, &gateway, "app", "read");
     postgres("ALTER SYSTEM SET awty.synchronous_commit = on");
     postgres("ALTER SYSTEM SET synchronous_standby_names = 'away'");

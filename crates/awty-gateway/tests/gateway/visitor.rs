@@ -1,4 +1,4 @@
-//! A browser without JavaScript, for tests of the page over HTTP.
+//! A client without JavaScript that tests the page over HTTP.
 
 use crate::client::{Answer, Client, encoded};
 use crate::people::client;
@@ -47,7 +47,7 @@ impl Browser {
     }
 }
 
-/// Order 1 is late, and order 2 will be late within the hour.
+/// Order 1 is late now. Order 2 becomes late within the hour.
 pub fn watch(shop: &Shop) {
     shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO app"]);
     shop.app(

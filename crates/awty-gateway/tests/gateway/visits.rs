@@ -1,4 +1,4 @@
-//! Further visits of people who use the page in Chromium; see [`crate::browser`].
+//! More tests of the page in Chromium; see [`crate::browser`].
 
 use crate::browser::{ALL, H1, Room, WHERE};
 use crate::client::encoded;
@@ -99,7 +99,7 @@ pub fn another_tenant_finds_nothing(room: &mut Room) {
     room.chromium.picture("not-found");
 }
 
-/// The browser leaves out the cookie, and the page refuses the form by `Sec-Fetch-Site`.
+/// The browser sends no cookie with the other site's form. The page refuses the form because of `Sec-Fetch-Site`.
 pub fn another_site_changes_nothing(room: &mut Room) {
     room.sign_in("app", "write");
     let form = format!(
@@ -111,7 +111,7 @@ pub fn another_site_changes_nothing(room: &mut Room) {
         requests(stream, |_| answer(stream, "200", "Content-Type: text/html\r\n", &form).map(|()| true))
     });
     room.chromium.go(&format!("http://localhost:{}/", address.port()));
-    // If a page refuses to be shown in a frame, Chromium logs an error of the page around it.
+    // Chromium logs an error when the awty page refuses to be shown in a frame.
     let refused = std::mem::take(&mut room.chromium.errors);
     assert!(refused.iter().any(|error| error.contains("frame")), "{refused:?}");
     room.chromium.send("form", &[]);

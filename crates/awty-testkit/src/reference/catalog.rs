@@ -10,7 +10,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// A COMMENT with these words marks an overload, which gets no entry of its own.
+/// If a COMMENT contains these words, its function is an overload and gets no entry of its own.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "
@@ -160,7 +160,7 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 }
 
 pub fn settings(client: &mut Client) -> String {
-    // The cluster's configuration file changes a few settings, so the page shows `boot_val`.
+    // The page shows `boot_val`, because the cluster's configuration file changes a few settings.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

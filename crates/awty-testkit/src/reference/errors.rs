@@ -40,7 +40,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// In a format string, an ellipsis replaces each value.
+/// Texts of an error. In a format string, an ellipsis replaces each value.
 #[derive(Default)]
 struct Texts(Vec<String>);
 

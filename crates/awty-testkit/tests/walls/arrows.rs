@@ -1,5 +1,5 @@
-//! An arrow leads from a source file to a file that it uses. If a parent exports a name of its child (`pub use
-//! child::Name`), the arrow leads to the child.
+//! An arrow leads from a source file to a file that the source file uses. If a parent exports a name of its child (`pub
+//! use child::Name`), the arrow leads to the child.
 
 use super::source::Source;
 use std::collections::{BTreeSet, HashSet, VecDeque};

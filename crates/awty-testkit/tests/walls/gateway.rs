@@ -3,7 +3,7 @@ use super::source::{Source, root};
 
 const FOLDER: &str = "crates/awty-gateway/src";
 
-/// The layers from the lowest to the highest. A room (top-level module) may use only rooms of lower layers.
+/// A room is a top-level module. It may use only rooms of lower layers. The lowest layer comes first.
 const LAYERS: &[&[&str]] = &[
     &["clock", "duration", "notify", "sqlstate"],
     &["net"],

@@ -1,6 +1,6 @@
-//! Tests which modules of awty may use which others. A room is a top-level module.
+//! Tests which modules of awty use which others. A room is a top-level module.
 //!
-//! Invariant: an arrow is a path in the source that names another module, also inside a macro's arguments.
+//! Invariant: an arrow is a path in the source that names another module. Paths inside a macro's arguments count too.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -12,7 +12,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rooms from the lowest to the highest. A room may use only the rooms before it.
+/// Each room (top-level module) may use only the rooms before it.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -41,8 +41,8 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// The rooms (top-level modules) of the first list must not use those of the second list, directly or through other
-/// rooms.
+/// The rooms (top-level modules) of the first list must not use those of the second list, neither directly nor through
+/// other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -53,7 +53,8 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// Code with one of these names reads a clock or waits. awty-core builds [`chrono`] without a clock.
+/// Code with one of these names reads a clock or waits. The crate chrono is allowed, because awty-core builds it
+/// without a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
@@ -116,8 +117,8 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// SQL is only in `store` and `statements`, so that each statement is prepared, qualified and run as the owner. `pg`
-/// may run VACUUM, and `pg::unbound` declares the C functions that `statements` calls.
+/// Only `store` and `statements` contain SQL, so that each statement is prepared, has qualified names and runs as
+/// awty's owner. `pg` may run VACUUM. `pg::unbound` declares the C functions that `statements` calls.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();

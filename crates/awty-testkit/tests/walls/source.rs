@@ -47,7 +47,7 @@ impl Source {
         if ["mod", "lib"].contains(&module.last().unwrap().as_str()) {
             module.pop();
         }
-        // The file x.rs has `#[path = "x_tests.rs"] mod tests;`.
+        // For `#[path = "x_tests.rs"] mod tests;`, the parent is x.rs.
         if let Some(tested) = module.last().and_then(|last| last.strip_suffix("_tests")).map(str::to_owned) {
             module.splice(module.len() - 1.., [tested, "tests".to_owned()]);
         }
@@ -124,7 +124,8 @@ impl<'ast> Visit<'ast> for Source {
         }
     }
 
-    /// `pub(super)` names modules that may use the item, not those that it uses.
+    /// Skips visibilities, because `pub(super)` names modules that may use the item, and not modules that the item
+    /// uses.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

@@ -4,7 +4,7 @@ use awty_testkit::postgres::Client;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// All idle connections come from one address, so that clients with other addresses can still connect.
+/// All idle connections come from this address, so that clients with other addresses can still connect.
 const PEER: &str = "127.0.0.7:0";
 
 pub fn idle_connections(n: &Neighbour, _: &mut Client) {
@@ -31,7 +31,7 @@ pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
             [("GET", "/v1/schedules"), ("DELETE", &*format!("/v1/schedules/{id}")), ("GET", "/metrics")]
         {
             let status = client.ask_once(method, path, "", "").status;
-            // The status is 0 if the listener had too many connections and closed this one.
+            // Status 0 means that the listener had too many connections and closed this one.
             assert!(![200, 204].contains(&status), "{method} {path}: {status}");
         }
     }

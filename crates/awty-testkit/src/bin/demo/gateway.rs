@@ -1,5 +1,5 @@
-//! Invariant: each process has the demo's directory in its command line, and writes its process id to this directory.
-//! So `scripts/demo stop` can end the process.
+//! Invariant: each process has the demo's directory in its command line, and writes its process id to a file there. So
+//! `scripts/demo stop` can end the process.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};
@@ -103,7 +103,7 @@ fn gateway(directory: &Path) -> Result<String, String> {
     })
 }
 
-/// The usual address, unless another program listens there.
+/// Returns the usual address, or any port if another program uses the usual port.
 fn or_any_port(usual: &'static str) -> &'static str {
     if TcpListener::bind(usual).is_ok() { usual } else { "127.0.0.1:0" }
 }
