@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use std::time::Duration;
 
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
-/// Chance lengthens or shortens the wait of an external worker's check by at most this many thousandths.
+/// A random number lengthens or shortens the wait of an external worker's check by at most this many thousandths.
 const SPREAD: u64 = 200;
 
 /// The wait starts at `retry_after`, and doubles with each further failure in a row.
@@ -25,11 +25,11 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// The role's last worker ran no check, or its process ended during a run.
+/// Used if the role's last worker ran no check, or if its process ended during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// The server has no room for another background worker.
+/// Used if the server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// A client has locked a check's row.
+/// Used if a client has locked a check's row.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
@@ -37,7 +37,7 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// `failures` does not count the present failure.
+    /// `failures` is the number of earlier failures.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

@@ -1,7 +1,7 @@
 //! The checks that a worker runs or has prefetched.
 //!
-//! Invariant (promise P4): no two workers claim the same check at a time, because the caller holds one lock for all
-//! lists.
+//! Invariant (promise P4): no two workers claim the same check at a time, because the caller holds one lock for the
+//! lists of all workers.
 
 /// A sorted list of at most `N` check ids.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,7 @@
 //!
 //! Invariant: no function name is taken for a command, because only a command has a space after its first word.
 
-/// A BEGIN ATOMIC function may contain these commands.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// These commands need a quoted function body.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",

@@ -1,4 +1,4 @@
-//! Decides when awty vacuums its table of pending checks. On a busy server, autovacuum comes too rarely: once a minute
+//! Decides when awty vacuums its table of pending checks. On a busy server, autovacuum runs too rarely: once a minute
 //! by default.
 //!
 //! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed.
@@ -9,7 +9,7 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// A large table with this many dead rows per page is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Two vacuums are at least this far apart. A vacuum also waits this long after the first dead row, so that it does not
+/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, so that it does not
 /// disturb a short backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);

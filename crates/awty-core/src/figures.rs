@@ -5,7 +5,7 @@
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds of the classes of lateness. One more class counts all later runs.
+/// Upper bounds of the classes of lateness. A further class counts runs that are later than all bounds.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),

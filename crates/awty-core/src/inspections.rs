@@ -1,7 +1,7 @@
 //! Decides when awty inspects each database, to find out whether the database has awty.
 //!
-//! Invariant: each database is inspected once after it appears, and one with awty again within [`AUDIT`]. Due databases
-//! with awty come first, unless another one has been due for [`AFTER_KNOWN`] longer.
+//! Invariant: each database is inspected once after it appears. A database with awty is inspected again within
+//! [`AUDIT`]. Due databases with awty come first, unless another database has been due for [`AFTER_KNOWN`] longer.
 
 use crate::Mono;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub const AUDIT: Duration = Duration::from_secs(60);
 /// A database with an outdated extension is inspected again after this time, because no event announces an update.
 pub const SOON: Duration = Duration::from_secs(5);
-/// An inspection is repeated after this time if no process was free, or if DROP DATABASE needed the database.
+/// An inspection is repeated after this time if no process was free, or if the inspection gave way to DROP DATABASE.
 pub const LATER: Duration = Duration::from_secs(1);
 /// Databases that may lack awty count as due this much later, because each inspection costs about 10 ms of CPU.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ pub enum Finding {
 
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// `None` means that the database lacks awty and needs no inspection.
+    /// `None` means that the database lacks awty, and needs no further inspection.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -52,7 +52,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// If another inspection was requested during this one, the database stays due.
+    /// If another inspection was requested during this inspection, the database stays due.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;

@@ -1,9 +1,9 @@
 //! Counters and log state of jobs, in a table of fixed size.
 //!
-//! A full table drops the row of the job with the oldest last run. Its counters move to the *other jobs* of its
-//! database, a row without a name.
+//! If the table is full, a new job replaces the job whose last run is oldest. The counters of the replaced job move to
+//! a row without a name, which collects the *other jobs* of its database.
 //!
-//! Invariant: the rows of a database together count each of its runs. A job has at most one row.
+//! Invariant: the rows of a database together count each run in this database. A job has at most one row.
 
 use crate::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
 use crate::figures::Figures;
@@ -22,11 +22,10 @@ pub struct JobRow {
     pub log: LogRate,
     pub claimed_at: Option<Time>,
     pub served_at: Option<Time>,
-    /// The last claim ended with this target, so the next one starts with the following target.
+    /// The last claim ended with this target, so the next claim starts with the following target.
     pub target: TargetName,
 }
 
-/// The name is empty for checks without a target.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetName {
     len: u8,
@@ -74,8 +73,8 @@ impl JobRow {
 /// At most `JOBS` of the `N` rows belong to single jobs. Each other row collects the *other jobs* of a database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// Each row's hash of its database and job name, or 0 for a free row. Comparing all names would take longer than
-    /// many runs.
+    /// For each row, a hash of its database and job name, or 0 if the row is free. Comparing all names would take
+    /// longer than many runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,

@@ -1,7 +1,7 @@
 //! Limits the log entries about the failures of one job.
 //!
-//! Invariant: at most one entry per second and [`ENTRIES`] per minute. The next entry or summary reports how many
-//! failures were not logged.
+//! Invariant: the log gets at most one entry per second, and [`ENTRIES`] per minute. The next entry or summary reports
+//! how many failures were not logged.
 
 use crate::Mono;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct LogRate {
 impl LogRate {
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// If a failure may be logged now, returns how many earlier failures were not logged.
+    /// Returns how many earlier failures were not logged, or `None` if this failure must not be logged now.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// Microseconds of the monotonic clock, which is never set back. Only differences have a meaning.
+/// Microseconds of the monotonic clock, which is never set back. Only the difference of two values has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub i64);
 

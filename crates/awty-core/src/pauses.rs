@@ -13,11 +13,10 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// The next search for due checks removes a pause that has ended.
+    /// True if the pause has ended. The next search for due checks removes the pause.
     over: bool,
 }
 
-/// A worker's paused checks by id. Due times are integers.
 #[derive(Debug, Default)]
 pub struct Pauses {
     by_id: HashMap<i64, Pause>,
@@ -30,7 +29,7 @@ impl Pauses {
         self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
     }
 
-    /// The check must wait, because another check that may have crashed the server runs alone.
+    /// Pauses the check, because another check that may have crashed the server runs alone.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
@@ -47,8 +46,8 @@ impl Pauses {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next pause ends. If pauses have ended, also returns the earliest due time of their
-    /// checks, from which the worker searches again.
+    /// Returns the time until the next pause ends. If pauses have ended, also returns the earliest due time of the
+    /// paused checks, because the worker searches again from this time.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

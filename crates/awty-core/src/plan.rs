@@ -16,20 +16,21 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// A check that no worker has taken may be due at this time. A worker that finds no such check clears this hint.
+    /// A check that no worker has taken may be due at this time. If a worker finds no such check, it clears this hint.
     pub due: Option<Time>,
     /// Since this time, each worker of the role has been busy with one run. `None` means that a worker is free.
     pub behind_since: Option<Mono>,
-    /// A worker has repeatedly found more checks than it takes at once.
+    /// True if a worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
-    /// Counts workers that are starting, but not those that are stuck.
+    /// Number of workers. Includes workers that are starting, but no stuck workers.
     pub workers: u32,
-    /// Stuck workers, whose run continues after termination. They count only against their role's maximum.
+    /// Number of stuck workers, whose run continues after termination. They count only against the maximum of their
+    /// role.
     pub stuck: u32,
     /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,
-    /// When the role was last served, counted in starts and ends of workers. The role with the lowest value gets the
-    /// next worker.
+    /// The role with the lowest value gets the next worker. Each start or end of a worker gives its role a new highest
+    /// value.
     pub last_served: u64,
 }
 
@@ -38,14 +39,14 @@ pub struct Caps {
     pub max_workers: u32,
     /// At least 1.
     pub max_workers_per_role: u32,
-    /// Workers of roles that the caller does not list.
+    /// Number of workers of roles that the caller does not list.
     pub elsewhere: u32,
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// Returns the number of workers that only a role without a worker may start. Otherwise, roles with long runs could
-    /// take all workers.
+    /// Returns how many workers are reserved for roles without a worker. Otherwise, roles with long runs could take all
+    /// workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }
@@ -58,7 +59,7 @@ pub struct Plan {
     pub wake_in: Duration,
 }
 
-/// `now` and `mono` are the same moment by two clocks.
+/// `now` and `mono` are the same time, read from two clocks.
 pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     let mut wanted = Vec::new();
     let mut wake_in = MAX_SLEEP;

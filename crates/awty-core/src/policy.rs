@@ -1,7 +1,7 @@
 //! Decides what happens to a check before and after a run.
 //!
-//! Invariant: every answer ends the check or moves it to a later time. A check ends after at most `max_checks` ×
-//! `max_attempts` runs, unless one of them is 0 (no limit).
+//! Invariant: every answer ends the check or moves the check to a later time. A check ends after at most `max_checks` ×
+//! `max_attempts` runs, unless one of these limits is 0 (no limit).
 
 use crate::backoff;
 use crate::lateness::lateness;
@@ -71,7 +71,7 @@ pub enum After {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar(pub TimeDelta);
 
-/// Rounds a time up to the next possible check time, after `now`. Refuses a time beyond `max_horizon`.
+/// Returns the first possible check time at or after `t` that is later than `now`. Refuses a time beyond `max_horizon`.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     if t > limits.horizon(now) {
         return Err(TooFar(limits.max_horizon));
@@ -104,8 +104,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Returns whether no check could run before the slot had passed. A check that waits for other runs to end does not
-/// miss its slot.
+/// Returns whether no check could run before the slot had passed. A check that only waited for other runs has not
+/// missed its slot.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
@@ -128,7 +128,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// A `bool` as `how` says whether the time limit ended the run.
+/// If `how` is a `bool`, it says whether the time limit ended the run.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);

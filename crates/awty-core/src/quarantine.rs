@@ -1,8 +1,8 @@
-//! Runs suspects (checks that may have crashed the server) one at a time, so that another crash shows which check is to
-//! blame.
+//! Runs suspects (checks that may have crashed the server) one at a time, so that another crash shows which check
+//! caused it.
 //!
-//! Invariant: a suspect enters the quarantine only if it is empty, or if the last suspect entered longer than [`ALONE`]
-//! ago. After suspects of one role have entered for [`TURN`], a waiting role comes first.
+//! Invariant: a suspect enters the quarantine only if the quarantine is empty, or if the last suspect entered longer
+//! than [`ALONE`] ago. After suspects of one role have entered for [`TURN`], a waiting role comes first.
 
 use crate::Mono;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
 pub const TURN: Duration = Duration::from_secs(1);
-/// A refused role counts as waiting for this long. Its worker must ask again within this time.
+/// A role that was refused counts as waiting for this long. Its worker must ask again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

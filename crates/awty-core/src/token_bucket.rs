@@ -6,7 +6,7 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// The bucket counts millionths of a token, so a rate of `r` per second adds `r` per microsecond.
+/// The bucket counts millionths of a token, so at a rate of `r` per second it gains `r` per microsecond.
 const TOKEN: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use url::{Host, Position, Url};
 const MAX_TEXT: usize = 4_096;
 const ID_LENGTH: usize = 22;
 
-/// The message continues a sentence that begins with the argument's name.
+/// The message completes a sentence that begins with the argument's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
     TooLong {
@@ -26,7 +26,7 @@ pub enum UriError {
     Scheme(String),
     User,
     Fragment,
-    /// The user must write the URI in this normal spelling.
+    /// The URI must be written in this normal spelling.
     OtherSpelling(Uri),
     /// The host is an IPv6 address that contains an IPv4 address.
     MappedAddress,
@@ -103,7 +103,8 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Allows only upper case in scheme and host, a default port and a missing path to differ from the normal spelling.
+    /// Accepts only four differences from the normal spelling: upper case in scheme or host, a default port, and a
+    /// missing path.
     pub fn parse_normal(text: &str) -> Result<Self, UriError> {
         let uri = Self::parse(text)?;
         if matches!(uri.url.host(), Some(Host::Ipv6(address)) if address.to_ipv4_mapped().is_some()) {

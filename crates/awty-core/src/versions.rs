@@ -1,4 +1,4 @@
-//! Whether the library supports the installed SQL. Versions are compared as numbers: `0.10` comes after `0.9`.
+//! Decides whether the library supports the installed SQL. Compares versions as numbers: `0.10` comes after `0.9`.
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {

@@ -1,4 +1,4 @@
-//! Compares calendars with an oracle that looks at each minute, in time zones of the whole world.
+//! Compares calendars with a simple model that looks at each minute, in time zones of the whole world.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -15,7 +15,7 @@ use world::{Dice, ZONES};
 use zones::{Real, at, tz, zone};
 
 const DAY: i64 = 1440 * MINUTE;
-/// The minutes of ten years, and of a few more days because local time differs from UTC.
+/// Number of minutes in ten years and a few days. The days are needed because local time differs from UTC.
 const COUNT: usize = 3660 * 1440;
 
 fn elements(dice: &mut Dice) -> (Vec<Element>, Vec<String>) {

@@ -1,4 +1,4 @@
-//! Each failure is reported, and no job fills the disk with log entries.
+//! Tests that each failure is reported, and that no job fills the disk with log entries.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -38,7 +38,7 @@ proptest! {
         for pair in entries.windows(2) {
             prop_assert!(pair[1].since(pair[0]) >= APART, "{pair:?}");
         }
-        // The rate limit counts by minutes of its own. Any other 60 seconds can overlap two of these minutes.
+        // The rate limit counts by fixed minutes. Any other 60 seconds can overlap two fixed minutes.
         for (place, first) in entries.iter().enumerate() {
             let within = entries[place..].iter().filter(|at| at.since(*first) < MINUTE).count();
             prop_assert!(within as u32 <= 2 * ENTRIES + 1, "{within} entries in a minute");

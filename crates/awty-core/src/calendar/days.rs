@@ -1,5 +1,5 @@
-//! Converts opening hours to moments. A local time that the clocks show twice means its first moment. A skipped local
-//! time means the end of the gap.
+//! Converts opening hours to times in UTC. If clocks show a local time twice, the first time counts. If clocks skip a
+//! local time, the end of the gap counts.
 
 use super::{Calendar, Clocks};
 use crate::repeat::Zone;
@@ -19,12 +19,12 @@ impl<Z: Zone> Calendar<Z> {
         LocalTime { day: local.div_euclid(DAY), time: local.rem_euclid(DAY) }
     }
 
-    /// A zone's clocks can skip a whole day, which then has no open time.
+    /// A day that the zone's clocks skip has no open time.
     pub(super) fn is_open_day(&self, day: i64) -> bool {
         self.open_on(day).next().is_some()
     }
 
-    /// If the calendar is closed, returns the day's next opening, or else its last closing.
+    /// If the calendar is closed at `local`, returns the day's next opening, or else the day's last closing.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -37,7 +37,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// If the calendar is closed, returns the day's last closing before `local`, or else its first opening.
+    /// If the calendar is closed at `local`, returns the day's last closing before `local`, or else the day's first
+    /// opening.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

@@ -4,7 +4,7 @@ use crate::repeat::Zone;
 use crate::repeat::civil::{micros, moment};
 
 impl<Z: Zone> Calendar<Z> {
-    /// Returns the moment at which `length` of open time has passed since `since`, if it is within [`super::REACH`].
+    /// Returns the time at which `length` of open time has passed since `since`, if it is within [`super::REACH`].
     ///
     /// A length in days counts open days after the first open moment, and keeps its local time. In closed time, the
     /// result is the day's next opening, or else its last closing.
@@ -37,10 +37,10 @@ impl<Z: Zone> Calendar<Z> {
 
     /// Returns the time of a reminder that comes `length` before `due`.
     ///
-    /// A length in hours counts open time. The result is the latest moment that fits.
+    /// A length in hours counts open time. The result is the latest possible time.
     ///
-    /// A length in days counts open days, and keeps the local time of `due`. In closed time, the result is the day's
-    /// last closing before it, or else its first opening.
+    /// A length in days counts open days, and keeps the local time of `due`. If the calendar is closed at this local
+    /// time, the result is the day's last closing before it, or else the day's first opening.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

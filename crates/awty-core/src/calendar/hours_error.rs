@@ -18,7 +18,7 @@ pub(super) enum Fault {
     End(String),
     Empty,
     Backwards {
-        /// Elements that mean the same range, but do not cross midnight.
+        /// Elements with the same meaning that do not cross midnight.
         instead: Vec<String>,
     },
 }

@@ -1,7 +1,7 @@
 //! A calendar has weekly hours and closed days in a time zone.
 //!
-//! Invariant: a moment is open exactly if its local time is within the hours of a day that is not closed. When clocks
-//! are set back, the repeated hour counts twice.
+//! Invariant: the calendar is open exactly while the local time is within the hours of a day that is not closed. When
+//! clocks are set back, the repeated hour counts twice.
 
 mod days;
 mod due;

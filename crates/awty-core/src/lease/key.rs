@@ -1,5 +1,5 @@
-//! Computes the key of a lease. A check that is handed out again because no worker answered keeps its key. All other
-//! leases have different keys.
+//! Computes the key of a lease. If a check is handed out again because no worker answered, the new lease has the same
+//! key. All other leases have different keys.
 //!
 //! Invariant: a key has 26 characters of `A–Z2–7`: the first 130 bits of a SHA-256 hash in base32 (RFC 4648).
 

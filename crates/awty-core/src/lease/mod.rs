@@ -1,7 +1,7 @@
 //! A lease is an external worker's right to work on one check for a limited time.
 //!
 //! Invariant: `leased_at` ≤ `expires_at` ≤ `deadline`, and the deadline never moves. While a lease is live, no other
-//! worker gets its check.
+//! worker gets the lease's check.
 
 pub mod breaker;
 pub mod key;
@@ -28,7 +28,7 @@ labels! {
     Delivery for "delivery" {
         /// The check is handed out again until a worker reports the result of a run.
         AtLeastOnce = "at_least_once",
-        /// The check is handed out once, unless the worker reports that the work was not started.
+        /// The check is handed out only once, unless the worker reports that it has not started the work.
         AtMostOnce = "at_most_once",
     }
 }
@@ -67,8 +67,8 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// The random number `chance` varies the wait before the retry. If only `at_most_once` makes the failure final,
-    /// `retry_at` is ignored, so that the next scheduled check comes in time.
+    /// The random number `chance` varies the wait before the retry. If the failure is final only because of
+    /// `at_most_once`, `retry_at` has no effect, so that the next scheduled check comes in time.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -80,7 +80,7 @@ impl LeaseOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub leased_at: Time,
-    /// No other worker gets the check before this time. A heartbeat postpones the time.
+    /// No other worker gets the check before this time. Each heartbeat postpones this time.
     pub expires_at: Time,
     /// From the deadline on, awty refuses the worker's answer.
     pub deadline: Time,

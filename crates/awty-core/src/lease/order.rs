@@ -1,9 +1,9 @@
 //! Divides the checks of a claim among roles and targets.
 //!
-//! Invariant: no role gets a second check while another role waits for its first. The role that was served longest ago
-//! comes first.
+//! Invariant: no role gets a second check while another role waits for a first check. The role that was served longest
+//! ago comes first.
 //!
-//! A job's targets take turns by name, after the last target of the previous claim.
+//! A job's targets take turns by name. The first target is the one after the last target of the previous claim.
 
 use crate::Time;
 

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 
 /// If a bucket's time is further in the future than this, the clock was set back, and the bucket counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token counts as whole if less than this part is missing, because fractions have rounding errors.
+/// Rounding errors of fractions are tolerated: a token counts as whole if less than this part is missing.
 const NEARLY: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

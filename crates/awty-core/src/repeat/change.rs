@@ -1,7 +1,7 @@
-//! Changes the pending check of a repetition when a call of `repeat` or new time zone data change its plan.
+//! Changes the pending check of a repetition when a call of `repeat` or new time zone data change the plan.
 //!
-//! Invariant: a change of jitter never skips a moment whose check is still ahead, and never repeats a moment whose
-//! check is over.
+//! Invariant: a change of jitter never skips a planned time whose check is still ahead, and never repeats a planned
+//! time whose check is over.
 
 use super::Repetition;
 use super::local_time::Zone;
@@ -17,7 +17,7 @@ const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 pub enum Change {
     /// The check is due or has begun, so it keeps its time.
     Stays {
-        /// Moments of the new plan that get no further check (see [`Occurrence::passed`]).
+        /// Planned times that get no further check (see [`Occurrence::passed`]).
         passed: Option<Passed>,
     },
     /// `None` ends the repetition.
@@ -34,11 +34,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled belongs to no moment, so moments up to now get no further check.
+        // A check that a client scheduled has no planned time, so planned times up to now get no further check.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the new jitter, the moment has passed. With the old one, it is in the future.
+            // With the new jitter, the planned time has passed. With the old jitter, its check is still ahead.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -46,7 +46,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the end of the time that this check covers. Only moments of `new` whose delayed time is later get
+    /// Returns the end of the time that this check covers. Only planned times of `new` whose delayed time is later get
     /// another check. `None` means `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;

@@ -27,7 +27,7 @@ impl Zone for Changes {
     }
 }
 
-/// A cache holds at most this many periods of constant offset, enough for five centuries.
+/// Maximum number of periods with a constant offset in a cache. They are enough for five centuries.
 pub const MOST: usize = 1024;
 
 /// Caches the periods of a time zone whose look-ups are expensive.

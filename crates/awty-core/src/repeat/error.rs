@@ -1,5 +1,3 @@
-//! Errors of repetitions. Each message names the argument or value.
-
 use super::cron::Unreadable;
 use super::every::EveryError;
 use super::{Cron, Every, Rhythm};
@@ -19,7 +17,7 @@ pub enum RepeatError {
     NeedsZone(String),
     NeverComes(String),
     NoneBeforeEnd(String),
-    /// The calendar is closed at every planned moment within ten years.
+    /// The calendar is closed at every planned time within ten years.
     NeverOpen(String),
     TooClose {
         closest: TimeDelta,

@@ -1,7 +1,7 @@
 //! `every` repeats a check at a fixed distance from an anchor, in clock time or in calendar time.
 //!
-//! Invariant: each moment is computed from the anchor instead of the previous moment, so a plan for the 31st returns to
-//! the 31st after a short month.
+//! Invariant: each planned time is computed from the anchor, and not from the previous planned time. So a plan for the
+//! 31st returns to the 31st after a short month.
 
 use super::civil::{DAY, Date};
 use super::steps::step;
@@ -11,7 +11,7 @@ use std::fmt;
 pub enum Every {
     /// In microseconds.
     Clock(i64),
-    /// In calendar time, the wall clock shows the same time of day again.
+    /// The next planned time has the same time of day on the wall clock.
     Calendar { months: u32, days: u32 },
 }
 
@@ -55,7 +55,7 @@ impl Every {
         }
     }
 
-    /// The moment may be before the anchor. For calendar time, all times are local.
+    /// The result may be before the anchor. For calendar time, all times are local.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),

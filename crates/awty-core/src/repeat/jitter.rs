@@ -29,8 +29,8 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// The delay is shorter than `distance`, the time until the next moment. So checks are spread even if moments are
-    /// close together.
+    /// The delay is shorter than `distance`, the time until the next planned time. So checks are spread even if planned
+    /// times are close together.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))
     }

@@ -1,9 +1,9 @@
-//! Moments and the local times of a time zone.
+//! Converts times in UTC to local times of a time zone, and back.
 //!
-//! Invariant: a later local time never gives an earlier moment. A skipped local time means the end of the gap, and a
-//! repeated one the first of its two moments.
+//! Invariant: a later local time never gives an earlier time. A skipped local time means the end of the gap. A repeated
+//! local time means the first of its two times.
 //!
-//! The caller passes PostgreSQL's zone data, because a second copy could differ.
+//! The caller passes PostgreSQL's zone data, because a second copy of the data could differ.
 
 use super::civil::SECOND;
 use super::steps::step;

@@ -1,6 +1,7 @@
-//! A repetition checks one entity again and again, at the moments of a plan.
+//! A repetition checks one entity again and again, at the planned times of a plan.
 //!
-//! Invariant: moments do not drift, and do not come twice when clocks change. Each answer takes bounded work.
+//! Invariant: planned times do not drift, and do not come twice when clocks change. Each function does a bounded amount
+//! of work.
 
 mod change;
 mod changes;

@@ -1,7 +1,8 @@
-//! Decides what happens to the pending check of a repetition, its *occurrence*, and when the next one is due.
+//! Decides what happens to the pending check of a repetition, its *occurrence*, and when the next check is due.
 //!
-//! Invariant: a repetition never uses a planned time twice, even if the clock is set back. It ends only when its plan
-//! has no moment left. The transaction that ends a check also inserts the next one, or removes the repetition.
+//! Invariant: a repetition never uses a planned time twice, even if the clock is set back. The repetition ends only
+//! when no planned time is left. The transaction that ends a check also inserts the next check, or removes the
+//! repetition.
 
 use super::Repetition;
 use super::local_time::Zone;
@@ -24,10 +25,10 @@ pub struct Occurrence {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// Planned times before this time get no further check. This time gets one, because a client replaced its check
-    /// before it ran.
+    /// Planned times before this time get no further check. This time itself gets one, because a client replaced its
+    /// check before the check ran.
     Before(Time),
-    /// Moments whose delayed time is at or before this time get no further check.
+    /// Planned times whose delayed time is at or before this time get no further check.
     Through(Time),
 }
 
@@ -93,8 +94,8 @@ impl<Z: Zone> Repetition<Z> {
         self.slot_after(now)
     }
 
-    /// Returns the due time of the next check: after the current check, and after `now` minus `catch_up`. Older moments
-    /// are skipped.
+    /// Returns the due time of the next check: after the current check, and after `now` minus `catch_up`. Skips older
+    /// planned times.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -104,7 +105,8 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the end of the time that this check covers. Only moments whose delayed time is later get another check.
+    /// Returns the end of the time that this check covers. Only planned times whose delayed time is later get another
+    /// check.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.
@@ -119,8 +121,8 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // The last moment whose delayed time is at or before `slot` still gets a check. Earlier moments get
-                // none.
+                // The last planned time whose delayed time is at or before `slot` still gets a check. Earlier planned
+                // times get none.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
@@ -174,7 +176,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time so early that the check of any moment up to it is due at or before `t`.
+    /// Returns a time so early that the checks of all planned times up to it are due at or before `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

@@ -1,6 +1,6 @@
-//! The moments of `every` or `cron` in a time zone, restricted by a start, an end and a calendar.
+//! The planned times of `every` or `cron` in a time zone, restricted by a start, an end and a calendar.
 //!
-//! Invariant: moments are whole microseconds in increasing order. [`super::Repetition`] delays and rounds them.
+//! Invariant: planned times are whole microseconds in increasing order. [`super::Repetition`] delays and rounds them.
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
@@ -13,7 +13,8 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// A search gives up after this many moments in closed time. A daily plan has fewer in ten years.
+/// A search gives up after this many planned times at which the calendar is closed. A daily plan has fewer in ten
+/// years.
 const MISSES: u32 = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,12 +49,13 @@ pub struct Plan<Z> {
     starts: Option<Time>,
     ends: Option<Time>,
     calendar: Option<Rc<Calendar<Z>>>,
-    /// `every` counts from this anchor: a moment for clock time, a local time for calendar time.
+    /// `every` counts from this anchor. For clock time, the anchor is a time in UTC. For calendar time, it is a local
+    /// time.
     anchor: i64,
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// A moment may be exactly at the start or at the end.
+    /// A planned time may be exactly at the start or at the end.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -156,7 +158,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// Returns the shortest time between two moments, but at most a day.
+    /// Returns the shortest time between two planned times, but at most a day.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),
@@ -165,7 +167,7 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Moments must not be closer together than the server's slots, and at least one must come after `now`.
+    /// Planned times must not be closer together than the server's slots, and at least one must come after `now`.
     pub fn check(&self, server: Width, now: Time) -> Result<(), RepeatError> {
         if self.closest() < server.delta() {
             return Err(RepeatError::TooClose { closest: self.closest(), slot: server });

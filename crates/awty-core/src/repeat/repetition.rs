@@ -1,6 +1,6 @@
-//! Each moment of a plan is delayed by the entity's jitter and rounded up to a slot. The check is due at this slot.
+//! Each planned time is delayed by the entity's jitter, and then rounded up to a slot. The check is due at this slot.
 //!
-//! Invariant: a slot is never before its moment, and a later moment never has an earlier slot.
+//! Invariant: a slot is never before its planned time, and a later planned time never has an earlier slot.
 
 use super::Plan;
 use super::jitter::Jitter;
@@ -14,7 +14,7 @@ pub struct Repetition<Z> {
     pub plan: Plan<Z>,
     pub jitter: Jitter,
     pub width: Width,
-    /// After a pause, the repetition skips moments that are older than this.
+    /// Planned times that are older than this when a pause ends get no check.
     pub catch_up: TimeDelta,
 }
 
@@ -36,7 +36,7 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // A slot is after `t` exactly if its moment plus delay is after the last slot boundary up to `t`.
+        // A slot is after `t` exactly if the delayed planned time is after the last slot boundary up to `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

@@ -1,4 +1,4 @@
-//! Counts turns of loops, so that tests can check that the work is bounded.
+//! Counts iterations of loops, so that tests can check that the work is bounded.
 
 #[cfg(test)]
 thread_local! {

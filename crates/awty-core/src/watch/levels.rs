@@ -1,4 +1,4 @@
-//! When a row of a rule becomes late, and when its alert rises.
+//! Computes when a row of a rule becomes late, and when the level of its alert rises.
 
 use super::Stops;
 use crate::argument_limits::{MAX_LEVELS, MAX_REMINDERS};
@@ -10,7 +10,7 @@ use std::mem::discriminant;
 use std::rc::Rc;
 
 /// When a row reaches each level. Level 1 is due `within` after the start of the row's clock. Without `within`, each
-/// row has its own due time. Further levels count from the same start.
+/// row has its own due time. Higher levels count from the same start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -26,7 +26,8 @@ pub enum LevelError {
     Within,
     Escalate(usize),
     TooMany,
-    /// The length at this place is not positive, or not shorter than the previous one of its kind (days or hours).
+    /// The reminder at this index is not positive, or not shorter than the previous reminder of its kind (days or
+    /// hours).
     Remind(usize),
     TooManyReminders,
     Every,
@@ -119,8 +120,8 @@ impl<Z: Zone> Levels<Z> {
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Moves `time` by the stops of the row's clock, in their order. Each stop that begins before the moved time adds
-    /// its open time. Only the parts of stops after `from` count.
+    /// Postpones `time` by the stops of the row's clock, in their order. Each stop that begins before the postponed
+    /// time adds the open time of the stop. Only the parts of stops after `from` count.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
             if stop.start >= time {
@@ -142,8 +143,8 @@ impl<Z: Zone> Levels<Z> {
     /// Returns the opening for which an alert that was due at the slot `due` must wait. `None` means that the alert may
     /// be raised now.
     ///
-    /// In closed time, an alert may be raised until one slot width after `due`. If an opening contains no slot, the
-    /// first slot after it counts as open.
+    /// While the calendar is closed, an alert may be raised until one slot width after `due`. If an opening contains no
+    /// slot, the first slot after the opening counts as open.
     pub(super) fn shut_until(&self, due: Time, width: Width, now: Time) -> Option<Time> {
         let calendar = self.calendar.as_deref()?;
         if now <= later(due, width.delta()) || calendar.is_open(now) {
@@ -161,8 +162,8 @@ impl<Z: Zone> Levels<Z> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }
 
-    /// Returns when a length has passed since `start`. Without a length, returns `start` or, in closed time, the next
-    /// opening. A closing counts as open, because open time may also end there.
+    /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
+    /// opening if the calendar is closed. The time of a closing counts as open, because open time may also end there.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

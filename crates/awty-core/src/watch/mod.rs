@@ -38,15 +38,15 @@ pub struct Alert {
     /// The highest level that was raised. At level 0 the row is not late, but a reminder was due or a client holds the
     /// alert.
     pub level: u32,
-    /// Whether the alert was sent at its present level. A send before the end of the last hold does not count.
+    /// Whether the alert was sent at its present level since the last hold ended.
     pub is_told: bool,
     pub told_at: Option<Time>,
-    /// When the last reminder was sent. A reminder during a hold counts, although it is not sent.
+    /// Time of the last reminder. Includes reminders that were due during a hold, and were therefore not sent.
     pub reminded_at: Option<Time>,
     pub hold: Option<Hold>,
 }
 
-/// An alert that a run is about to report. If the run fails, the alert is raised without a report.
+/// An alert that a run is about to report. If the run fails, awty raises the alert without a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Untold {
     /// Id, slot, attempt and time of scheduling of the run's check.
@@ -98,7 +98,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let slot = |level| levels.time(level, start).map(moved);
     // A slot beyond the horizon is replaced by the horizon.
     let horizon = width.floor(limits.horizon(now)).max(width.after(now));
-    // When a hold ends, the alert is sent, so the row is checked at that slot.
+    // The alert is sent when the hold ends, so the row is checked at that slot.
     let end = match alert.hold {
         Some(Hold::Until(end)) if end > now => Some(end),
         _ => None,
@@ -107,7 +107,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    // The row's clock is stopped. The row is read again after a day, in case no trigger sees the end of the stop.
+    // The row's clock is stopped. The row is read again after a day, in case no trigger notices the end of the stop.
     if stops.since().is_some() {
         return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
     }

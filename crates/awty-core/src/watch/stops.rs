@@ -1,4 +1,4 @@
-//! While a row is stopped, its clock does not run, and its due times move.
+//! A row's clock can be stopped. Each stop postpones the row's due times.
 //!
 //! Invariant: past stops are in order, do not overlap and are not empty.
 
@@ -34,20 +34,20 @@ impl Stops {
         self.since
     }
 
-    /// Returns only the past stops, which determine the check's time while the row is stopped.
+    /// Returns only the past stops, because they determine the check's time while the row's clock is stopped.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
     }
 
-    /// Begins a stop at `at`, but not before `earliest` or the end of the last stop. If the row is already stopped, its
-    /// present stop continues.
+    /// Stops the row's clock at `at`, but not before `earliest` or the end of the last stop. If the clock is already
+    /// stopped, nothing changes.
     pub fn begin(&mut self, at: Time, earliest: Time) {
         let last = self.past.last().map_or(Time::MIN_UTC, |stop| stop.end);
         self.since = self.since.or(Some(at.max(earliest).max(last)));
     }
 
-    /// A stop of the row's clock that has no length is not kept.
+    /// Ends the present stop, or drops the stop if its length would be zero.
     pub fn end(&mut self, at: Time) {
         let Some(since) = self.since.take().filter(|since| *since < at) else { return };
         match self.past.last_mut() {
@@ -71,14 +71,14 @@ pub struct Clock {
 pub struct Seen {
     pub start: Time,
     pub is_stopped: bool,
-    /// If the row was stopped or continued since its stops were stored, the stop begins or ends at this time.
+    /// If the row's clock was stopped or continued since its stops were stored, the stop begins or ends at this time.
     pub at: Time,
     /// A stop begins no earlier than the row's clock, and no earlier than the last level was raised.
     pub earliest: Time,
 }
 
 impl Clock {
-    /// Stops belong to one start of a row's clock. Another start forgets them.
+    /// Stops belong to one start of the row's clock. If the row has another start, its stops are dropped.
     pub fn seen(known: Option<&Clock>, seen: Seen) -> Clock {
         let same = known.filter(|known| known.start == seen.start);
         let mut stops = same.map_or(Stops::NONE, |known| known.stops.clone());

@@ -1,5 +1,5 @@
-//! A simple model of a calendar, which knows for each minute of ten years whether the calendar is open. Hours and clock
-//! changes are at whole minutes.
+//! A simple model of a calendar. For each minute of ten years, the model knows whether the calendar is open. Hours and
+//! clock changes are at whole minutes.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -11,7 +11,7 @@ const DAY_MINUTES: i64 = 1440;
 /// Local time differs from UTC by at most this many minutes.
 const FAR: usize = 26 * 60;
 
-/// Both weekdays are included; Monday is 0. Times are in minutes since midnight.
+/// The first and last weekday are both included; Monday is 0. Times are in minutes since midnight.
 #[derive(Clone, Copy)]
 pub struct Element {
     pub days: (i64, i64),
@@ -109,7 +109,8 @@ impl Minutes {
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Counts `number` open days from the first open moment at or after `since`, and keeps its local time.
+    /// Counts `number` open days from the first open minute at or after `since`. The result has the local time of this
+    /// minute.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));

@@ -1,4 +1,4 @@
-//! Matches cron expressions by looking at each minute.
+//! A simple model of cron expressions, which looks at each minute.
 
 use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};

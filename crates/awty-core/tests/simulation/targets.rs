@@ -1,4 +1,4 @@
-//! Simulates targets with limits, blocks and circuit breakers, without knowledge of the implementation.
+//! A simple model of targets with limits, blocks and circuit breakers.
 
 use super::{Replay, from_environment};
 use crate::dice::Dice;

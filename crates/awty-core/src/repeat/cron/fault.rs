@@ -1,6 +1,6 @@
-//! Why a text is no cron expression.
+//! Errors of cron expressions.
 //!
-//! Invariant: a message has a bounded length, because a long expression is cut.
+//! Invariant: a message has a bounded length, because it shows only the beginning of a long expression.
 
 use super::field::Field;
 use std::fmt;

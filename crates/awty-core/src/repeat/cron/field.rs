@@ -5,7 +5,7 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
-    /// The largest number of the field. The weekday 7 is left out, because it is a second name of 0.
+    /// The largest number of the field. For weekdays, this is 6, because 7 is a second name of 0.
     pub(super) last: u32,
     pub(super) names: &'static [&'static str],
 }

@@ -1,4 +1,4 @@
-//! Cron expressions, and the moments that they match in a time zone.
+//! Cron expressions, and the times that they match in a time zone.
 //!
 //! Invariant: days match as in Vixie cron. A time of day is *fixed* if neither the minute field nor the hour field
 //! begins with `*`. A fixed time comes once a day: at the end of the gap if the clocks skip it, and the first time if
@@ -30,7 +30,7 @@ pub struct Cron {
     months: u64,
     /// Bit 0 is Sunday.
     weekdays: u64,
-    /// True if a day must match both day fields, because one of them begins with `*`. Otherwise one is enough.
+    /// True if a day must match both day fields, because one of them begins with `*`. Otherwise one match is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,
@@ -111,7 +111,7 @@ impl Cron {
 }
 
 impl PartialEq for Cron {
-    /// Equal cron expressions match the same moments in every zone.
+    /// Equal cron expressions match the same times in every zone.
     fn eq(&self, other: &Self) -> bool {
         let fields = |cron: &Self| {
             let days = (cron.days, cron.months, cron.weekdays, cron.both_days);

@@ -1,13 +1,13 @@
 //! Reads cron expressions of 5 fields, of 6 fields with the second first, or a word such as `@daily`.
 //!
-//! Invariant: ambiguous text is refused, and the error suggests another text. The work is proportional to the text's
-//! length.
+//! Invariant: ambiguous text is refused, and the error suggests another text. The work is proportional to the length of
+//! the text.
 
 use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// Bit 0, which is free because days count from 1, means the last day of the month.
+/// Bit 0 means the last day of the month. This bit is free, because days count from 1.
 pub(super) const LAST_DAY: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -58,7 +58,7 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// Fails if the same planned time ends twice without a client's call (promise P11 in docs/promises.md).
+    /// Fails if a planned time is used up twice without a client's call (promise P11 in docs/promises.md).
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");

@@ -1,4 +1,4 @@
-//! Repetitions with clients, workers, crashes, downtime and clock jumps. Each step is one commit.
+//! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each step is one commit.
 
 mod clients;
 mod faults;

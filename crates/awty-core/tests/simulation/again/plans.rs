@@ -1,4 +1,4 @@
-//! The tested plans and all their moments, found by looking at each minute.
+//! The tested plans and all their planned times, found by looking at each minute.
 
 use awty_core::repeat::jitter::{self, Jitter};
 use awty_core::repeat::{Changes, Every, Plan, Repetition, Rhythm};

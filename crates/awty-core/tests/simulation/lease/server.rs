@@ -1,4 +1,4 @@
-//! Simulates a server that decides by `awty_core`.
+//! Simulates a server that makes its decisions with `awty_core`.
 
 use super::ledger::Ledger;
 use crate::dice::Dice;
