@@ -15,7 +15,7 @@
 //! - [`dead_rows`] decides when the table of pending checks is vacuumed.
 //! - [`figures`] counts a job's runs. [`job_table`] keeps the counters of many jobs.
 //! - [`log_rate`] limits log entries about failures.
-//! - [`repeat`] gives the moments and slots of `every` and `cron`.
+//! - [`repeat`] gives the planned times and slots of `every` and `cron`.
 //! - [`calendar`] decides when a calendar is open, and counts open time.
 //! - [`http`] lists methods, headers and success statuses.
 //! - [`uri`] normalises URIs of endpoints, and computes the ids of their schedules.

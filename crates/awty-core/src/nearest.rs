@@ -1,5 +1,5 @@
-/// Returns the name that an error's HINT suggests. Up to a third of its characters may be wrong, missing, added or
-/// swapped, but at least one.
+/// Returns the name that an error's HINT suggests. A third of its characters, but always one, may be wrong, missing,
+/// added or swapped.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);

@@ -29,8 +29,7 @@ impl Builder {
         self
     }
 
-    /// Gives the cluster a new system identifier. Other clusters are copies of one template, so they all have the same
-    /// identifier.
+    /// Gives the cluster a new system identifier. Other clusters are copies of one template with one identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self

@@ -109,7 +109,7 @@ impl Cluster {
         standby
     }
 
-    /// Copies the cluster, and does not start the copy's server.
+    /// Does not start the copy's server.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
@@ -176,8 +176,8 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // In a container without an init process, the dead postmaster's process id stays in use. These lock files would
-        // then keep the new postmaster from starting.
+        // In a container without an init process, the dead postmaster keeps its process id. These lock files would then
+        // keep the new postmaster from starting.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }

@@ -30,7 +30,6 @@ impl Cluster {
         self.client(database, "postgres")
     }
 
-    /// Runs each statement in its own transaction.
     #[track_caller]
     pub fn execute(&self, database: &str, statements: &[&str]) {
         let mut client = self.superuser(database);

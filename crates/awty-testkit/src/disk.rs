@@ -22,7 +22,6 @@ impl Cluster {
         DISK.set(self, 0, how as i64);
     }
 
-    /// Returns how many writes and flushes failed.
     #[track_caller]
     pub fn mend_disk(&self) -> i64 {
         DISK.set(self, 0, 0);

@@ -31,8 +31,7 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// Returns the server's process only if it runs in this directory, because an old `postmaster.pid` may name another
-/// process.
+/// A `postmaster.pid` may be old and name another process, so the process must run in this directory.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;

@@ -1,5 +1,5 @@
-//! Tests that each test exists that a document names as `file::test` in backticks. In docs/attacks.md, a name without a
-//! file belongs to the last file named before it.
+//! Each test that a document names as `file::test` in backticks must exist. In docs/attacks.md, a name without a file
+//! belongs to the last file before the name.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

@@ -6,8 +6,8 @@ use crate::repeat::civil::{micros, moment};
 impl<Z: Zone> Calendar<Z> {
     /// Returns the time at which `length` of open time has passed since `since`, if it is within [`super::REACH`].
     ///
-    /// A length in days counts open days after the first open moment, and keeps its local time. In closed time, the
-    /// result is the day's next opening, or else its last closing.
+    /// A length in days counts open days after the first open time, and keeps the local time of this first time. If the
+    /// calendar is closed at this local time, the result is the day's next opening, or else the day's last closing.
     ///
     /// ```
     /// # use awty_core::Time;

@@ -10,7 +10,7 @@ use super::plan::{earlier, just_before};
 use crate::Time;
 use chrono::TimeDelta;
 
-/// New time zone data move a moment by at most this much, because local clocks are at most 26 hours from UTC.
+/// New time zone data move a planned time by at most this much, because local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -86,7 +86,8 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // With `every`, the start is always the first moment, even if the clocks showed its local time once before.
+            // With `every`, the start is always the first planned time, even if the clocks showed its local time once
+            // before.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),

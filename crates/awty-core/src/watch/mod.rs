@@ -1,7 +1,7 @@
 //! Decides when a row of a watched table is late, and which level the row's alert has.
 //!
 //! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
-//! In closed time, a level is raised only until one slot width after its slot.
+//! While the calendar is closed, a level is raised only until one slot width after its slot.
 //!
 //! Invariant: the verdict depends only on the row, its open alert and the clock.
 

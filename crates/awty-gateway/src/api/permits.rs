@@ -19,8 +19,8 @@ const SLOW: usize = 1;
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// In KiB. The large request bodies of one role use at most this much memory at a time. The role's unread answers have
-/// a separate limit of this size, and so have the role's forms.
+/// In KiB. Limits the large request bodies of one role. The role's unread answers and forms have separate limits of
+/// this size.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -129,8 +129,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// Forms have a memory limit of their own. A form of the page keeps its memory while the page sends a request to
-    /// the API, and this API request needs memory too. With a common limit, both could wait for each other.
+    /// Forms have a memory limit of their own. A form keeps its memory while the page sends a request to the API, and
+    /// this request needs memory too. With a common limit, both could wait for each other.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

@@ -47,7 +47,7 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// Set if this answer makes the schedule start or stop failing: the new value, and the time of the change.
+    /// The new value and the time, if this answer makes the schedule start or stop failing.
     pub failing: Option<(bool, DateTime<Utc>)>,
     /// Set if the endpoint asks awty to `hold` or `stop` its schedule, with the endpoint's reason.
     pub asked: Option<(&'static str, String)>,
@@ -82,8 +82,8 @@ impl Db {
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // Leaves out changes of schedules that another session locks. A schedule's next answer makes the missing
-            // change, because the gateway compares each answer with the schedule's stored row.
+            // Leaves out changes of schedules that another session locks. The schedule's next answer makes the change,
+            // because the gateway compares each answer with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

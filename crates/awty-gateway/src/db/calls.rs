@@ -63,7 +63,6 @@ pub async fn attempts(
     request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
 }
 
-/// Returns how many other endpoints should have been called while a call was late, and how many were called.
 pub async fn meanwhile(request: &Request, id: &str, slot: &str, at: &str) -> Result<Value, Trouble> {
     request.maybe(BY_INDEX, &[]).await?;
     let row = request.maybe(MEANWHILE, &[&id, &slot, &at]).await?;

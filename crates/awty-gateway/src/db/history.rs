@@ -9,8 +9,8 @@ macro_rules! columns {
     };
 }
 
-/// The index sorts the problems of one job only. So the query first reads the newest problems of each job, and then
-/// sorts them together.
+/// The index sorts the problems of one job only. So the query reads the newest problems of each job, and then sorts
+/// them.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (

@@ -140,8 +140,8 @@ impl Db {
         }
     }
 
-    /// Closes idle connections. Each of the three pools keeps one connection, because the gateway must be able to work
-    /// with three connections.
+    /// Closes idle connections. Each of the three pools keeps one, because three connections must suffice for the
+    /// gateway.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
@@ -167,9 +167,8 @@ impl Db {
 
     /// Returns the addresses of the database, so that the guard refuses calls to the database.
     ///
-    /// If the gateway reaches the database through a socket or loopback, the database may listen on all addresses of
-    /// this machine. The result then contains the unspecified address, so the guard refuses all addresses of this
-    /// machine.
+    /// A database that the gateway reaches through a socket or loopback may listen on all addresses of this machine.
+    /// The result then contains the unspecified address, so the guard refuses all of them.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

@@ -12,8 +12,8 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// Commits asynchronously, so a crash may lose the token's time of last use. A synchronous commit could wait for a
-/// missing standby, and people could not open the page that reports the missing standby.
+/// Commits asynchronously, so a crash may lose the token's time of last use. Otherwise, a missing standby could block
+/// the page that reports the missing standby.
 const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
     LATERAL awty_http_internal.token_of(CASE WHEN s.setting IS NOT NULL THEN $1::bytea END) AS t";

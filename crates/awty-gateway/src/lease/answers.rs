@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Lock timeouts: the first for a whole batch of answers, the second for a part of a batch. A locked check causes no
-/// wait, because awty reports its answer as `busy`.
+/// Lock timeouts for storing a whole batch, and for storing a part of a batch. A locked check causes no wait, because
+/// awty reports its answer as `busy`.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
 /// Pause before the gateway tries again to store an answer that a client's lock has delayed.
 const ASIDE: Duration = Duration::from_secs(1);

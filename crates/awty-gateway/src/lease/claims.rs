@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// awty allows at most this many checks in one claim.
 const LARGEST: usize = 1_000;
-/// All calls of one claim begin together after the claim. So a claim of several jobs takes fewer checks, because the
-/// many due checks of one tenant would delay the calls of other tenants.
+/// All calls of a claim begin together after the claim. So a claim of several jobs takes fewer checks. Otherwise one
+/// tenant's many due checks would delay the calls of others.
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
@@ -60,8 +60,7 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // After a job was removed, the first failed claim is no error. The gateway only reads the list of jobs
-                // again.
+                // After a job was removed, the first failed claim only makes the gateway read the list of jobs again.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {

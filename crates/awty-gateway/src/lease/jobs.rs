@@ -37,8 +37,7 @@ impl Worker {
         true
     }
 
-    /// Leaves out jobs whose role the gateway may not SET ROLE to, even as a member, because it cannot claim their
-    /// checks.
+    /// Leaves out jobs whose role the gateway may not SET ROLE to, because it cannot claim their checks.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for delivery in jobs.chunks(PIECE) {

@@ -88,9 +88,8 @@ impl Guard {
         }
     }
 
-    /// Checks that a connection leads to the address that the guard has allowed. Also checks that it does not lead to
-    /// the gateway: if both ends have the same IP address, one of the gateway's listeners may have accepted the
-    /// connection.
+    /// Checks that a connection leads to the address that the guard has allowed, and not to the gateway. If both ends
+    /// have the same IP address, a listener of the gateway on all addresses may have accepted the connection.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

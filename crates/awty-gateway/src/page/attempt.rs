@@ -10,7 +10,7 @@ use axum::extract::Path;
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Names and labels of the phases, in order. Each phase begins at the end of the previous phase.
+/// Name and label of each phase. A phase begins when the previous phase ends.
 const PHASES: [(&str, &str); 4] = [
     ("name", "looking up the name"),
     ("connect", "connecting"),
@@ -18,8 +18,8 @@ const PHASES: [(&str, &str); 4] = [
     ("first_byte", "waiting for the answer"),
 ];
 
-/// Returns the path of the page of one call. The query has the schedule and the time, because the database finds the
-/// call quickly by these two.
+/// Returns the path of a call's page. The query has the schedule and the time, so that the database finds the call
+/// quickly.
 pub fn place(lease: &str, schedule: &str, at: &str) -> String {
     format!("/attempts/{lease}?schedule={}&at={}", encoded(schedule), encoded(at))
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// A call that starts later than this after its slot is shown as late.
 const LATE: TimeDelta = TimeDelta::seconds(10);
 
-/// Causes whose end the database has stored as a time, and the sentence for each. The time follows the sentence.
+/// Causes whose end time the database has stored, and the sentence for each. The time follows the sentence.
 const ENDS: [(&str, &str); 5] = [
     ("job", "Its job was paused until"),
     ("server", "The database server was down; it started at"),
@@ -98,8 +98,7 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
         .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
-/// Says what was stopped: the job, the target or the schedule. The other endpoints that should have been called tell
-/// which.
+/// Says what was stopped, as far as the calls of other endpoints show.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));

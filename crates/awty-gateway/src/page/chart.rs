@@ -1,13 +1,12 @@
-//! Turns numbers into the points of a chart. Does not depend on a clock or database.
+//! Turns numbers into the points of a chart.
 //!
-//! Invariant: a chart has at most [`MOST`] points, and each point is one bucket of time. A bucket without a number is a
+//! Invariant: a chart has at most [`MOST`] points. Each point is one bucket of time. A bucket without a number is a
 //! gap.
 
 use std::fmt::Write;
 
 pub const MOST: usize = 360;
 
-/// The height of a chart, in units as wide as one bucket.
 pub const HIGH: f64 = 100.0;
 
 /// Buckets of equal width, aligned like the buckets of PostgreSQL's `date_bin()`. Times are in seconds since 1970.
@@ -82,7 +81,7 @@ fn y(value: f64, top: f64) -> f64 {
     HIGH - share * HIGH
 }
 
-/// Returns the path of a line with one step for each bucket. A bucket without a number is a gap in the line.
+/// Returns the path of a line with one step for each bucket.
 pub fn line(values: &[Option<f64>], top: f64) -> String {
     let mut path = String::new();
     let mut drawing = false;
@@ -96,7 +95,7 @@ pub fn line(values: &[Option<f64>], top: f64) -> String {
     path
 }
 
-/// A rectangle that is as wide as one bucket: its left edge, its upper edge and its height.
+/// A rectangle that is one bucket wide.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
     pub x: usize,

@@ -15,7 +15,6 @@ pub enum Fail {
     /// A link on another site leads to this page, so the browser has left out the cookie. If the page loads itself
     /// again, the browser sends the cookie.
     Again,
-    /// An HTTP status, and the problem as the API describes it.
     Problem(u16, Value),
     Refused(u16, String),
 }

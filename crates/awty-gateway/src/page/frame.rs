@@ -18,7 +18,6 @@ const VIEWS: [(&str, &str); 9] = [
     ("/why", "Why"),
 ];
 
-/// Seconds after which a page loads itself again.
 const RELOAD: &str = "10";
 
 fn head_title(title: &str, late: i64) -> String {
@@ -65,7 +64,6 @@ fn zones(visit: &Visit) -> Markup {
     }
 }
 
-/// Returns the address of this view with automatic reloading on or off.
 fn switched(place: &str, on: bool) -> String {
     let (path, query) = place.split_once('?').unwrap_or((place, ""));
     let rest = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name != "reload");

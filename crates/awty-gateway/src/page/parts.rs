@@ -4,7 +4,6 @@ use super::words::{absolute, encoded, grouped, moment, relative};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A column's heading, and whether the column contains numbers.
 pub struct Column(&'static str, bool);
 
 pub const fn text(name: &'static str) -> Column {
@@ -90,7 +89,6 @@ pub fn none() -> Markup {
     html! { span.soft.none { "–" } }
 }
 
-/// Shows an absolute time with its zone, and how far away the time is.
 pub fn time(value: &Value) -> Markup {
     let now = crate::clock::now();
     match (moment(value), value.as_str()) {

@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 
 tokio::task_local! {
-    /// The signed-in role, and the role of the gateway.
     static ROLES: OnceLock<[String; 2]>;
 }
 

@@ -39,7 +39,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let asked = visit.query.get("bucket");
     let (bucket, step, buckets, _) =
         BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or_else(|| usual(moment(&row["created_at"])));
-    // A link with an end shows the same numbers later too.
+    // A link with an end time still shows the same numbers later.
     let until =
         visit.query.get("until").map(|until| moment(&Value::from(until)).ok_or_else(Fail::not_found)).transpose()?;
     let range = Range::until(until.unwrap_or_else(crate::clock::now).timestamp(), step, buckets);

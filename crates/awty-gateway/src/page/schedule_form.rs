@@ -15,7 +15,6 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Name, label and hint of each field that has a single line of text.
 const FIELDS: [(&str, &str, &str); 6] = [
     ("uri", "Address", "The endpoint to call, such as https://api.example.com/tick"),
     ("every", "Every", "A length of time, such as 10 min or 1h 30m. Leave it empty for a cron expression."),
@@ -116,7 +115,6 @@ impl Filled {
     }
 }
 
-/// Makes the first letter of a text a capital letter.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()

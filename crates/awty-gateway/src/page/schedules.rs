@@ -82,7 +82,6 @@ pub fn state(row: &Value) -> Markup {
     }
 }
 
-/// Says in words when the endpoint is called.
 pub fn plan(row: &Value) -> Markup {
     html! {
         @if let Some(every) = row["every"].as_str() { "every " (every) }

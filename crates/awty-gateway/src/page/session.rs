@@ -86,7 +86,6 @@ pub async fn leave(State(page): State<Arc<Page>>) -> Response {
     with(see("/login"), of_token("", 0, page.secure))
 }
 
-/// Stores the chosen time zone in a cookie.
 pub async fn choose_zone(form: Form) -> View {
     let chosen = form.get("zone").unwrap_or("UTC");
     let zone = zone::find(chosen).ok_or_else(|| {

@@ -90,7 +90,6 @@ impl Visit {
         self.query.get("reload").is_some()
     }
 
-    /// Whether to show forms that change something.
     pub fn writes(&self) -> bool {
         self.asker.may("write").is_ok()
     }
@@ -113,7 +112,6 @@ impl Visit {
         Ok(())
     }
 
-    /// Runs a job's function for one entity, and undoes everything.
     pub async fn dry_run(&self, of: (&str, &str, &str)) -> Result<Value, Fail> {
         let Reading { request, begun } = self.change().await?;
         let tried = views::dry_run(request, of).await?;

@@ -4,12 +4,10 @@ use super::zone;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-/// Reads a time from JSON that PostgreSQL or the API wrote.
 pub fn moment(value: &Value) -> Option<DateTime<Utc>> {
     Some(DateTime::parse_from_rfc3339(value.as_str()?).ok()?.to_utc())
 }
 
-/// Writes a time in the time zone that the person has chosen.
 pub fn absolute(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let form = match (zone::day(at), zone::day(now)) {
         (Some(at), Some(now)) if at == now => "%H:%M:%S %Z",

@@ -40,7 +40,7 @@ fn a_late_call_says_what_was_stopped_meanwhile() {
             browser.shows(view, &["35 s late", " came 35 s late. ", sentence]);
         }
     }
-    // If other endpoints were called meanwhile, only this schedule was stopped. The job's end of a pause does not
+    // If other endpoints were called meanwhile, only this schedule was stopped, so the end of the job's pause does not
     // count.
     postgres(&format!("UPDATE awty.job SET resumed_at = {at} - interval '2 s'"));
     postgres(&format!("UPDATE awty_http_internal.endpoint SET changed_at = {at} - interval '1 s'"));

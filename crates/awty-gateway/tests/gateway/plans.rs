@@ -194,7 +194,6 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         }
     }
     assert!(too_many.is_empty(), "{too_many:?}");
-    // The findings read a limited number of repetitions, and use an index for each.
     let mut transaction = client.transaction().unwrap();
     let before: i64 = transaction.query_one(read, &[]).unwrap().get(0);
     transaction.query(status::FINDINGS, &[]).unwrap();

@@ -124,8 +124,7 @@ impl<'ast> Visit<'ast> for Source {
         }
     }
 
-    /// Skips visibilities, because `pub(super)` names modules that may use the item, and not modules that the item
-    /// uses.
+    /// Skips `pub(super)`, because it names modules that may use the item, and not modules that the item uses.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

@@ -1,5 +1,3 @@
-//! Reads alerts, pending checks, the history and the attempts, and changes single checks.
-
 use super::all;
 use crate::db::attempt::{attempt, call};
 use crate::db::{Request, Trouble};
@@ -59,7 +57,7 @@ const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
     FROM pg_catalog.pg_settings AS s WHERE s.name IN ('search_path', 'TimeZone')";
 /// Uses no operator, because the role's own search path could contain another operator of this name.
 const TRY: &str = "SELECT pg_catalog.to_jsonb(t) FROM awty.dry_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) AS t";
-/// Reads the checks of each job by an index, because other roles may have many checks of the same name. Reads at most
+/// Reads the checks of each job by an index, because other roles may have many checks of this name. Reads at most
 /// 10,000 held checks of each job.
 pub const NAMED: &str = concat!(
     check!(),
@@ -93,8 +91,8 @@ macro_rules! ended {
             'http', EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job)) "
     };
 }
-/// Without sorts, PostgreSQL reads the newest rows of a job in the order of the index. With sorts, it would read and
-/// sort all rows of the job, because it has no statistics of jobs and expects few rows.
+/// Makes PostgreSQL read the newest rows of a job in the order of an index. Without statistics of jobs, it expects few
+/// rows, and would read and sort all of them.
 pub const BY_INDEX: &str = "SELECT pg_catalog.set_config('enable_sort', 'off', true)";
 pub const PROBLEMS: &str = concat!(
     ended!(),

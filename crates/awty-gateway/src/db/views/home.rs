@@ -65,7 +65,6 @@ pub const BEHIND: &str = concat!(
         OR coalesce(s.last_failure_at > s.last_success_at, s.last_failure_at IS NOT NULL))
     ORDER BY s.last_success_at NULLS FIRST LIMIT $1"
 );
-/// Counts the checks that become due within a time, up to a maximum.
 pub const DUE_AHEAD: &str = "SELECT pg_catalog.count(*) FROM (
         SELECT FROM awty.job AS j CROSS JOIN LATERAL (
             SELECT FROM awty.future_job AS c
@@ -147,7 +146,6 @@ pub async fn next_due(request: &Request) -> Result<Value, Trouble> {
     Ok(row.map(|row| row.try_get::<_, Option<Value>>(0)).transpose()?.flatten().unwrap_or_default())
 }
 
-/// Returns the database's clock, and the length of a slot in milliseconds.
 pub async fn clock(request: &Request) -> Result<Value, Trouble> {
     Ok(all(request, CLOCK, &[]).await?.pop().unwrap_or_default())
 }

@@ -1,5 +1,3 @@
-//! Reads rules and jobs, and pauses jobs.
-
 use super::all;
 use crate::db::schedules::ms;
 use crate::db::{Request, Trouble};
