@@ -25,11 +25,11 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// Used if the role's last worker ran no check, or if its process ended during a run.
+/// How long a role waits for a worker if its last worker ran no check, or ended during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// Used if the server has no room for another background worker.
+/// How long awty waits if the server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// Used if a client has locked a check's row.
+/// How long a check waits if a client has locked its row.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {

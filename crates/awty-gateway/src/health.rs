@@ -93,7 +93,7 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Logs a reason only if it has lasted for two looks, because some reasons last only until the first claim.
+        // Logs a reason only if two looks in a row have found it, because some reasons last only until the first claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");
@@ -106,7 +106,7 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
-/// A full gateway begins a turn when a call ends. So a long time since the last turn means that no call has ended.
+/// While the gateway is full, its claim loop waits for a call to end. So a long round means that no call has ended.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

@@ -36,8 +36,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Returns how many circuit breakers have opened since the last scrape. If the closing time of a breaker has
-    /// changed, the breaker has opened again.
+    /// Returns how many circuit breakers have opened since the last scrape. A breaker with another closing time has
+    /// opened again.
     ///
     /// A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {

@@ -48,7 +48,7 @@ pub async fn serve(
         None => None,
     };
     let all = [db.clone(), answers_db.clone(), requests_db.clone()];
-    // Each pool opens its first connection before any pool opens a second one.
+    // Each pool opens its first connection before any pool opens a second one, so that three connections suffice.
     match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {
             return Err(health::TOO_MIGHTY.into());

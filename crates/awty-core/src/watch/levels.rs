@@ -140,8 +140,8 @@ impl<Z: Zone> Levels<Z> {
         })
     }
 
-    /// Returns the opening for which an alert that was due at the slot `due` must wait. `None` means that the alert may
-    /// be raised now.
+    /// If an alert that was due at the slot `due` must wait for the calendar to open, returns the next opening.
+    /// Otherwise the alert may be raised now.
     ///
     /// While the calendar is closed, an alert may be raised until one slot width after `due`. If an opening contains no
     /// slot, the first slot after the opening counts as open.

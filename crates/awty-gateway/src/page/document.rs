@@ -45,7 +45,6 @@ pub fn document(title: &str, head: Markup, body: Markup) -> Markup {
     }
 }
 
-/// Builds a page for people who are not signed in.
 pub fn bare(title: &str, head: Markup, body: Markup) -> Markup {
     document(title, head, html! { main.bare { p.brand { a href="/" { "awty" } } (body) } })
 }

@@ -178,7 +178,6 @@ pub async fn replace(visit: Visit, Path(id): Path<String>, form: Form) -> View {
     Ok((StatusCode::UNPROCESSABLE_ENTITY, view).into_response())
 }
 
-/// Returns the stored schedule with the fields of the form, as JSON text.
 fn merged(row: &Value, filled: &Filled) -> String {
     let mut fields = row.as_object().cloned().unwrap_or_default();
     for (name, ..) in FIELDS {

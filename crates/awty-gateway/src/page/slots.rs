@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 const ROWS: i64 = 200;
 
-/// A future time range, in buckets.
 pub struct Span {
     /// In the address.
     name: &'static str,

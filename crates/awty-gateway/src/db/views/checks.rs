@@ -132,7 +132,6 @@ pub async fn alerts_of(request: &Request, name: &str, key: &str) -> Result<Vec<V
     all(request, ALERTS_OF, &[&name, &key]).await
 }
 
-/// Returns the pending checks of one entity, or of all entities with this name.
 pub async fn pending(request: &Request, name: &str, key: Option<&str>, limit: i64) -> Result<Vec<Value>, Trouble> {
     match key {
         Some(key) => all(request, PENDING, &[&name, &key, &limit]).await,

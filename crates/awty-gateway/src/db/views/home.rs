@@ -150,7 +150,7 @@ pub async fn clock(request: &Request) -> Result<Value, Trouble> {
     Ok(all(request, CLOCK, &[]).await?.pop().unwrap_or_default())
 }
 
-/// Returns in which parts of a time range each calendar is open. `from` and `step` are in seconds.
+/// `from` and `step` are in seconds.
 pub async fn open_hours(request: &Request, from: i64, step: i64, parts: i64) -> Result<Vec<Value>, Trouble> {
     #[allow(clippy::cast_precision_loss)] // times of this century are exact
     let (from, step) = (from as f64, step as f64);
