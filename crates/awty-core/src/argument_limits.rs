@@ -32,7 +32,5 @@ pub const MAX_OCCURRENCES: u16 = 10_000;
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
 pub const MAX_LEVELS: usize = 100;
 pub const MAX_REMINDERS: usize = 5;
-/// Maximum number of elements of a calendar's `hours`.
 pub const MAX_ELEMENTS: usize = 100;
-/// Maximum number of a calendar's closed days.
 pub const MAX_CLOSED: usize = 10_000;

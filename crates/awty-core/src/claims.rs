@@ -3,7 +3,6 @@
 //! Invariant (promise P4): no two workers claim the same check at a time, because the caller holds one lock for the
 //! lists of all workers.
 
-/// A sorted list of at most `N` check ids.
 #[derive(Clone, Copy, Debug)]
 pub struct Ids<const N: usize> {
     ids: [i64; N],

@@ -17,7 +17,6 @@ pub struct JobRow {
     len: u8,
     pub figures: Figures,
     pub since: Time,
-    /// True if the counters have changed since they were stored.
     pub is_new: bool,
     pub log: LogRate,
     pub claimed_at: Option<Time>,

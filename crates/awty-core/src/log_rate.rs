@@ -13,7 +13,6 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     pub events: u64,
-    /// The number of checks that ended with a problem.
     pub ends: u64,
 }
 

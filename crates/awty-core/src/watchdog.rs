@@ -24,7 +24,6 @@ impl Run {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// Returns the new `strikes` if the run must be cancelled or terminated now.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);

@@ -8,7 +8,6 @@ use awty_core::quarantine::{ALONE, Quarantine, TURN};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// A refused worker asks again after this many milliseconds.
 const ASKS_EVERY: u64 = 250;
 
 proptest! {

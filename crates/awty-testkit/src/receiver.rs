@@ -19,7 +19,6 @@ impl Request {
     }
 }
 
-/// Starts a thread for each connection. The thread calls `serve`.
 #[track_caller]
 pub fn accept(
     address: impl ToSocketAddrs,

@@ -18,7 +18,7 @@ pub(super) enum Fault {
     End(String),
     Empty,
     Backwards {
-        /// Elements with the same meaning that do not cross midnight.
+        /// Suggested elements with the same meaning. None of them crosses midnight.
         instead: Vec<String>,
     },
 }

@@ -9,7 +9,7 @@ use crate::Time;
 use std::ops::RangeInclusive;
 
 pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
-/// Range of a target's `rate`, in calls per second.
+/// In calls per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -30,7 +30,6 @@ impl Zone for Changes {
 /// Maximum number of periods with a constant offset in a cache. They are enough for five centuries.
 pub const MOST: usize = 1024;
 
-/// Caches the periods of a time zone whose look-ups are expensive.
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,

@@ -8,7 +8,6 @@ use std::ops::Range;
 
 pub const MINUTE: i64 = 60_000_000;
 const DAY_MINUTES: i64 = 1440;
-/// Local time differs from UTC by at most this many minutes.
 const FAR: usize = 26 * 60;
 
 /// The first and last weekday are both included; Monday is 0. Times are in minutes since midnight.

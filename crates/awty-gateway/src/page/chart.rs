@@ -81,7 +81,6 @@ fn y(value: f64, top: f64) -> f64 {
     HIGH - share * HIGH
 }
 
-/// Returns the path of a line with one step for each bucket.
 pub fn line(values: &[Option<f64>], top: f64) -> String {
     let mut path = String::new();
     let mut drawing = false;
@@ -95,7 +94,6 @@ pub fn line(values: &[Option<f64>], top: f64) -> String {
     path
 }
 
-/// A rectangle that is one bucket wide.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
     pub x: usize,

@@ -40,7 +40,6 @@ fn search(asked: &str) -> Markup {
     }
 }
 
-/// Time zones that a browser suggests. A person can type any other name.
 const ZONES: [&str; 8] = [
     "UTC",
     "Europe/London",

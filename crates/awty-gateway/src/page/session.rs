@@ -13,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use std::sync::Arc;
 
-/// After this many seconds, a person must sign in again.
 const LASTS: u32 = 12 * 3_600;
 const YEAR: u32 = 366 * 86_400;
 

@@ -13,7 +13,6 @@ pub struct Page {
     pub metrics: Arc<Metrics>,
     pub name: String,
     pub started: DateTime<Utc>,
-    /// Whether browsers reach the page over TLS.
     pub secure: bool,
 }
 

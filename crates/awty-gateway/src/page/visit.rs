@@ -75,7 +75,6 @@ impl Visit {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Returns how long the view has waited for the database.
     pub fn millis(&self) -> u64 {
         self.micros.load(Ordering::Relaxed).div_ceil(1_000)
     }
@@ -85,7 +84,6 @@ impl Visit {
         self.late.load(Ordering::Relaxed)
     }
 
-    /// Whether the browser loads this view again at intervals.
     pub fn reloads(&self) -> bool {
         self.query.get("reload").is_some()
     }

@@ -1,5 +1,3 @@
-//! Tests the form that edits a schedule: deeply nested bodies, large bodies, and two people at once.
-
 use crate::people::open;
 use crate::visitor::Browser;
 

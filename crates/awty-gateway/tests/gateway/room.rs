@@ -16,7 +16,6 @@ fn large_bodies_that_are_due_at_once_do_not_fill_the_memory() {
     shop.app(&format!(
         "SELECT awty.schedule('http://{sink}', '/#' || n, 'http.app', after => '0', args => {args}) FROM generate_series(1, {CALLS}) AS n"
     ));
-    // On a busy machine, all calls together may take minutes.
     for done in (100..=CALLS).step_by(100) {
         shop.await_text(&format!("SELECT count(*) >= {done} FROM awty.attempt WHERE ok"), "true");
     }

@@ -9,7 +9,6 @@ fn text(page: &str) -> String {
     page.replace("&#39;", "'").replace("&quot;", "\"").replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
 }
 
-/// Waits until the view shows the sentence, and the command as text that can be copied.
 #[track_caller]
 fn told(browser: &Browser, path: &str, sentence: &str, command: &str) {
     until(&format!("{sentence} / {command}"), || {
@@ -84,7 +83,6 @@ fn the_database_tells_why_it_does_not_run_checks() {
     told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
 }
 
-/// Waits until the page shows the broken link of the chain, with its reason.
 #[track_caller]
 fn broken(browser: &Browser, link: &str, why: &str) {
     until(&format!("{link}: {why}"), || {

@@ -77,7 +77,7 @@ impl Cron {
         Some((hour * 60 + first(self.minutes)) * 60 + first(self.seconds))
     }
 
-    /// Weekdays and leap years repeat after 28 years.
+    /// Looks at 28 years, because weekdays and leap years then repeat.
     pub(super) fn has_neighbouring_days(&self) -> bool {
         let mut last_of_month = false;
         (0..28 * 12).any(|number| {

@@ -103,7 +103,6 @@ fn gateway(directory: &Path) -> Result<String, String> {
     })
 }
 
-/// Returns the usual address, or any port if another program uses the usual port.
 fn or_any_port(usual: &'static str) -> &'static str {
     if TcpListener::bind(usual).is_ok() { usual } else { "127.0.0.1:0" }
 }
