@@ -31,7 +31,7 @@ pub enum Answer {
     /// The function returned NULL, because the entity needs no further check.
     Done,
     Met,
-    /// [`Time::MAX_UTC`] means `infinity`, and [`Time::MIN_UTC`] `-infinity`.
+    /// [`Time::MAX_UTC`] means `infinity`. [`Time::MIN_UTC`] means `-infinity`.
     Again(Time),
 }
 

@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn base32_is_that_of_the_rfc() {
-        // RFC 4648: BASE32("foobar") = "MZXW6YTBOI======"
+        // From RFC 4648: BASE32("foobar") = "MZXW6YTBOI======"
         assert!(base32(b"foobar+++++++++++").starts_with("MZXW6YTBOI"));
     }
 

@@ -175,7 +175,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time so early that the checks of all planned times up to it are due at or before `t`.
+    /// Each planned time up to the returned time has a check that is due at or before `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

@@ -38,7 +38,8 @@ pub struct Alert {
     /// The highest level that was raised. At level 0 the row is not late, but a reminder was due or a client holds the
     /// alert.
     pub level: u32,
-    /// Whether the alert was sent at its present level since the last hold ended.
+    /// Whether the alert was sent at its present level. A message that was sent before the last hold ended does not
+    /// count.
     pub is_told: bool,
     pub told_at: Option<Time>,
     /// Time of the last reminder. Includes reminders that were due during a hold, and were therefore not sent.
@@ -98,7 +99,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let slot = |level| levels.time(level, start).map(moved);
     // A slot beyond the horizon is replaced by the horizon.
     let horizon = width.floor(limits.horizon(now)).max(width.after(now));
-    // The alert is sent when the hold ends, so the row is checked at that slot.
+    // The alert is sent when the hold ends, so awty checks the row at that slot.
     let end = match alert.hold {
         Some(Hold::Until(end)) if end > now => Some(end),
         _ => None,

@@ -375,7 +375,7 @@ proptest! {
     }
 }
 
-/// A due time may be the time of a closing, because open time can also end there.
+/// A row can become due exactly when the calendar closes, because open time can end at this moment.
 #[test]
 fn a_closing_is_a_due_time() {
     let own = open("mon-fri 09:00-17:00", None, &[h(1)]);

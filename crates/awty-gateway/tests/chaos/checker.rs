@@ -11,7 +11,7 @@ pub struct Call {
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// `None` if the receiver never answered or closed the connection.
+    /// `None` if the receiver gave no answer, because it hung or closed the connection.
     pub answered: Option<u16>,
 }
 
