@@ -1,5 +1,5 @@
-//! Invariant: a directory is removed only if its name has the test prefix, the servers' account owns it, and the
-//! process whose id is in the name has ended.
+//! Invariant: a directory is removed only if its name has the test prefix, and if the servers' account owns it. The
+//! process whose id is in the name must have ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

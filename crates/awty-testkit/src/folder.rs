@@ -1,7 +1,7 @@
 //! A folder for servers that other programs start, such as Patroni.
 //!
 //! Invariant: dropping a [`Folder`] ends the processes below the folder, and removes the folder. If a test is killed,
-//! the next test does both.
+//! the next test removes the folder.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -62,7 +62,7 @@ pub fn select(what: &str) -> String {
 }
 
 /// A click selects the whole text. Control characters are shown as pictures, because a pasted ^C would end a text
-/// inside the command, and the terminal would run the rest as a second command.
+/// inside the command. The terminal would run the rest as a second command.
 pub fn command(text: &str) -> Markup {
     let shown = text.chars().map(|letter| match letter {
         '\n' | '\t' => letter,

@@ -10,7 +10,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// If a COMMENT contains these words, its function is an overload and gets no entry of its own.
+/// A function whose COMMENT contains these words is an overload, and gets no entry of its own.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "
