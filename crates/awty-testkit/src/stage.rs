@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// If `AWTY_STAGE` is not set, `scripts/stage` makes the directory, once per process.
+/// If `AWTY_STAGE` is not set, `scripts/stage` makes the copy of PostgreSQL, once per process.
 pub fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {

@@ -113,7 +113,8 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// Returns whether the table could not be read. The test may have caused this, for example by locks or a full disk.
+/// Returns whether the table could not be read. The test may have caused the error, for example by locks or a full
+/// disk.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

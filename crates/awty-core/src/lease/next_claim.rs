@@ -8,7 +8,6 @@ pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// True if a due check has no worker.
     pub is_due: bool,
     /// When the next pending check becomes due.
     pub slot: Option<Time>,

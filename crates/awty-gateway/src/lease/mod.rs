@@ -70,7 +70,7 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// Each activity has its own last error, so that a success of one activity does not clear the error of another.
+/// Each activity has its own last error, so that one activity's success does not clear another activity's error.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,

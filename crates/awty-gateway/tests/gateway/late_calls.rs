@@ -1,7 +1,7 @@
 use crate::people::open;
 use crate::visitor::Browser;
 
-/// If the database has no time for the end of the stop, the calls of other endpoints tell what was stopped.
+/// If the database does not know when a stop of calls ended, the calls of other endpoints show what was stopped.
 #[test]
 fn a_late_call_says_what_was_stopped_meanwhile() {
     let (shop, gateway, _) = open();

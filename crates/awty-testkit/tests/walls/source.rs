@@ -47,7 +47,7 @@ impl Source {
         if ["mod", "lib"].contains(&module.last().unwrap().as_str()) {
             module.pop();
         }
-        // For `#[path = "x_tests.rs"] mod tests;`, the parent is x.rs.
+        // A file x_tests.rs belongs to x.rs, because x.rs has `#[path = "x_tests.rs"] mod tests;`.
         if let Some(tested) = module.last().and_then(|last| last.strip_suffix("_tests")).map(str::to_owned) {
             module.splice(module.len() - 1.., [tested, "tests".to_owned()]);
         }
