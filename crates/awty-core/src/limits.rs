@@ -71,7 +71,7 @@ pub struct Limits {
     /// Due times are rounded up to a multiple of this width.
     pub width: Width,
     pub timeout: TimeDelta,
-    /// 0 means no limit.
+    /// Maximum number of checks of one entity. 0 means no limit.
     pub max_checks: u32,
     pub max_horizon: TimeDelta,
     pub max_attempts: u32,

@@ -87,8 +87,8 @@ impl Last {
     }
 }
 
-/// Says which stop of calls ended while the call was late, and when. If other endpoints were called in that time, only a
-/// stop of this schedule counts.
+/// Says which stop of calls ended while the call was late, and when. If other endpoints were called in that time, only
+/// a stop of this schedule counts.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);
