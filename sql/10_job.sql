@@ -1,12 +1,12 @@
 -- Jobs.
 --
--- Names are text COLLATE "C", so that no upgrade of the operating system can corrupt an index. Roles are regrole,
--- which follows renames and which pg_upgrade keeps. No column has type regproc or regprocedure, because pg_upgrade
--- refuses them. No table has a foreign key to awty.job, because two sessions that schedule checks of one job would
--- wait for each other.
+-- Names are text COLLATE "C", so that no upgrade of the operating system can corrupt an index. Roles are regrole, which
+-- follows renames and survives pg_upgrade. No column has type regproc or regprocedure, because pg_upgrade refuses them.
+-- No table has a foreign key to awty.job, because two sessions that schedule checks of one job would wait for each
+-- other.
 --
--- Functions for users check their arguments and rights themselves. None is SECURITY DEFINER, because each must know
--- its caller.
+-- Functions for users check their arguments and rights themselves. None is SECURITY DEFINER, because each must know its
+-- caller.
 
 CREATE TABLE awty.job (
     job             text COLLATE "C" NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE awty.job (
 );
 
 CREATE INDEX job_role_idx ON awty.job (role);
--- The maintainer ends pauses in this order.
+-- The maintainer ends pauses in the order of this index.
 CREATE INDEX job_paused_until_idx ON awty.job (paused_until) WHERE paused_until IS NOT NULL;
 
 COMMENT ON TABLE awty.job IS 'Registered jobs, one row each; awty.register() and awty.alter() write them';
@@ -158,7 +158,8 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
--- Invalidates a type instead of a table, because PostgreSQL handles many invalidations of an open table recursively.
+-- The trigger job_changed() invalidates this type instead of a table. If a table is open, PostgreSQL handles many
+-- invalidations of it recursively.
 CREATE TYPE awty_internal.change AS ();
 
 COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';
@@ -171,5 +172,5 @@ COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awt
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
 
--- Must also fire if session_replication_role is replica.
+-- The trigger must also fire when session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;

@@ -14,19 +14,19 @@ CREATE TABLE awty.future_job (
     scheduled_by    regrole NOT NULL,
     scheduled_at    timestamptz NOT NULL,
     CONSTRAINT future_job_pkey PRIMARY KEY (id),
-    -- The name comes first, because ascending keys then fill the index pages better. awty.cancel() without a job also
-    -- uses this order.
+    -- entity_name comes first, because ascending keys then fill the index pages better. awty.cancel() without a job
+    -- also searches in this order.
     CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job)
-    -- There are no CHECK constraints, because PostgreSQL would parse their expressions for each written row.
+    -- The table has no CHECK constraints, because PostgreSQL would parse their expressions for each written row.
 ) WITH (
-    -- Autovacuum starts early and makes no pauses, because the table changes all the time.
+    -- Autovacuum starts early and makes no pauses, because the table changes constantly.
     autovacuum_vacuum_scale_factor = 0.01,
     autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_insert_scale_factor = 0.2,
     autovacuum_vacuum_cost_delay = 0
 );
 
--- Workers read the due checks of one job in this order.
+-- Workers read the due checks of a job in the order of this index.
 CREATE INDEX future_job_due_idx ON awty.future_job (job, next_check_at, id) WHERE NOT held;
 
 CREATE INDEX future_job_held_idx ON awty.future_job (job, id) WHERE held;
@@ -47,7 +47,7 @@ COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Role that scheduled the check
 COMMENT ON COLUMN awty.future_job.scheduled_at IS 'Time of awty.schedule()';
 COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';
 
--- A run that does not end its check writes a row. The row is deleted together with the check.
+-- A run that leaves its check pending writes a row here. The row is deleted together with the check.
 CREATE TABLE awty_internal.check_stat (
     check_id        bigint NOT NULL,
     runs            integer NOT NULL DEFAULT 0,
@@ -80,11 +80,11 @@ COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'Time at which the last 
 COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'For a repetition: slots of the plan before this one are used up, whatever the first slot says';
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: occurrences up to this time are used up, whatever the first slot says';
 
--- Suspects: checks during whose run the server or a process ended. They run alone.
+-- A suspect is a check during whose run the server or the worker's process ended. Suspects run alone.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
--- A check that awty holds after crashes has no row. A check that is held during its run is held after the run, if it
--- is still pending.
+-- A check that awty holds after crashes has no row here. A role can also hold a check that is running: if the run
+-- leaves the check pending, the check is then held.
 CREATE TABLE awty_internal.hold (
     check_id        bigint NOT NULL,
     held_by         regrole NOT NULL,
@@ -97,7 +97,7 @@ CREATE TABLE awty_internal.hold (
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
 
--- The maintainer ends holds in this order.
+-- The maintainer ends holds in the order of this index.
 CREATE INDEX hold_until_idx ON awty_internal.hold (held_until, check_id) WHERE held_until IS NOT NULL;
 CREATE INDEX hold_repetition_idx ON awty_internal.hold (repetition_id) WHERE repetition_id IS NOT NULL;
 
@@ -111,7 +111,8 @@ COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()
 COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';
 COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Repetition of a check that was running when it was held. Its next occurrence may be pending when awty.hold() commits, and must be held as well';
 
--- A worker writes and flushes its row before it runs the checks. After a crash, the remaining rows name the suspects.
+-- A worker writes and flushes its row before it runs the checks. After a crash of the server, the remaining rows name
+-- the checks that may have caused the crash.
 CREATE TABLE awty_internal.in_flight (
     worker          integer NOT NULL,
     check_ids       bigint[] NOT NULL,
@@ -119,7 +120,7 @@ CREATE TABLE awty_internal.in_flight (
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_cost_delay = 0,
-    -- Compression would take longer than many runs.
+    -- Compressing the array of ids would take longer than many runs.
     toast_tuple_target = 8160
 );
 
@@ -143,7 +144,8 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
--- Takes keys that are numbers, uuids and so on. A parameter without a type still chooses text.
+-- Takes keys of other types, such as numbers and uuids. For a key without a type, PostgreSQL still chooses the function
+-- with text.
 CREATE FUNCTION awty.schedule(
     entity_name text,
     entity_key anynonarray,
@@ -191,7 +193,7 @@ CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
 
 COMMENT ON FUNCTION awty.key("any") IS 'Returns the key of one or several values, the same in every session: of one value its text, of several a JSON array of texts';
 
--- Parallel workers know nothing of awty.travel().
+-- Not PARALLEL SAFE, because parallel workers do not know the clock that awty.travel() has set.
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
 

@@ -1,4 +1,4 @@
--- pg_dump dumps this row, but not the sequence below. So the two differ after a restore.
+-- pg_dump dumps this row, but not the value of the sequence below. So the row and the sequence differ after a restore.
 CREATE TABLE awty_internal.origin (
     identity        bigint NOT NULL,
     database        oid NOT NULL,
@@ -11,8 +11,8 @@ COMMENT ON COLUMN awty_internal.origin.identity IS 'Value of awty_internal.ident
 COMMENT ON COLUMN awty_internal.origin.database IS 'OID of that database; 0: the server has been restored from a backup since';
 COMMENT ON COLUMN awty_internal.origin.restored_at IS 'Restore of the server after which the rows were adopted; NULL: none';
 
--- The random number is a sequence's value, because pg_upgrade keeps it, but pg_dump and logical replication do not.
--- An OID would not do, because two fresh servers that load the same script give the same OIDs.
+-- The database's random number is the value of a sequence, because pg_upgrade keeps it, but pg_dump and logical
+-- replication do not. An OID would not do, because two new servers that load the same script assign the same OIDs.
 CREATE SEQUENCE awty_internal.identity;
 COMMENT ON SEQUENCE awty_internal.identity IS 'Random number of this installation, drawn once; pg_upgrade keeps it, and a dump does not contain it';
 

@@ -1,11 +1,12 @@
--- DROP … CASCADE also drops the triggers that use a dropped column or function. Without its triggers, a rule would
--- stop silently. DROP TRIGGER by name is deliberate, for example in a script of pg_dump --clean, and only gets a
--- warning. A role that cannot end the rule also gets only a warning, so that another role's rule cannot block the
--- drop of the role's own function, type or schema.
+-- DROP … CASCADE also drops triggers that use a dropped column or function, and a rule without its triggers would
+-- silently stop. Therefore this function refuses such a drop.
+--
+-- Two drops get only a warning. DROP TRIGGER by name is deliberate, for example in a script of pg_dump --clean. A role
+-- that cannot end the rule must still be able to drop its own function, type or schema.
 CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- current_user is the owner of this function.
+    -- current_user would be the owner of this function, not its caller.
     caller CONSTANT name := coalesce(nullif(current_setting('role'), 'none'), session_user);
     lost record;
 BEGIN

@@ -1,4 +1,4 @@
--- External workers take checks by leases. An attempt is an ended lease.
+-- An external worker takes a check by a lease. An attempt is a lease that has ended.
 
 CREATE TYPE awty.leased AS (
     lease           bigint,
@@ -39,8 +39,8 @@ COMMENT ON COLUMN awty.leased.leased_at IS 'Time of the claim';
 COMMENT ON COLUMN awty.leased.expires_at IS 'Until this time no other worker gets the check; a heartbeat extends it';
 COMMENT ON COLUMN awty.leased.deadline IS 'From this time on the lease is void; a heartbeat does not extend it';
 
--- The next claim or the maintainer expires a lease without an answer. Lease numbers are random, so that no number is
--- given twice, even after a crash.
+-- If a worker reports no result, the next claim or the maintainer ends its lease. Lease numbers are random, so that no
+-- number is given twice, even after a crash.
 CREATE TABLE awty_internal.lease (
     lease           bigint NOT NULL,
     id              bigint NOT NULL,

@@ -1,6 +1,6 @@
--- A target is the entity name of checks whose job has no function.
+-- A target is what external workers call. Its name is the entity name of the checks.
 
--- An empty target means all targets of the job.
+-- A row with an empty target applies to all targets of the job.
 CREATE TABLE awty_internal.target (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -25,7 +25,8 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Only claims write this table, one at a time. A row is deleted when its bucket is full again.
+-- Token buckets, which limit the rate of calls. Only claims write this table, one claim at a time. A row is deleted
+-- when its bucket is full again.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -42,7 +43,8 @@ COMMENT ON COLUMN awty_internal.bucket.tokens IS 'Leases that the rate allowed a
 COMMENT ON COLUMN awty_internal.bucket.at IS 'Time at which tokens was computed';
 COMMENT ON COLUMN awty_internal.bucket.full_at IS 'Time from which the bucket is full, so that the row can go';
 
--- Answers write this table. An answer skips a locked row, and its failure then does not count.
+-- A report of an external worker updates the failures of its target here. If another session has locked the target, the
+-- report's failure is not counted.
 CREATE TABLE awty_internal.breaker (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -65,7 +67,7 @@ COMMENT ON COLUMN awty_internal.breaker.opens IS 'How often in a row the breaker
 COMMENT ON COLUMN awty_internal.breaker.message IS 'Message of the last failure';
 COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'Time of the last failure';
 
--- By this index, a claim skips all checks of a blocked target at once.
+-- With this index, a claim skips all checks of a blocked target at once.
 CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_check_at, id) WHERE NOT held;
 
 CREATE INDEX lease_target_idx ON awty_internal.lease (job, entity_name);
@@ -86,8 +88,8 @@ CREATE FUNCTION awty.alter_target(
 COMMENT ON FUNCTION awty.alter_target(text, text, integer, double precision, integer, timestamptz, text, text[])
     IS 'Limits one target of a job without a function, or all its targets, or blocks them until a time; -infinity unblocks; for members of the job''s role';
 
--- The gateway calls this when a target asks for a pause. The block lasts an hour at most, and shortens no other
--- block.
+-- The gateway calls this function when a target asks for a pause. The block lasts an hour at most, and does not shorten
+-- an earlier block.
 CREATE FUNCTION awty_internal.block_for_now(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'block_for_now_wrapper';
 
@@ -103,7 +105,8 @@ CREATE FUNCTION awty_internal.target_standing(
 COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precision, integer, timestamptz, double precision, timestamptz,
     integer, timestamptz, timestamptz, integer) IS 'State of a target for the next claim, and the end of that state';
 
--- A target's own limit replaces the limit for all targets of its job. If both are blocked, the later end counts.
+-- A target's own limit replaces the limit for all targets of its job. If the target and the whole job are blocked, the
+-- later end applies.
 CREATE VIEW awty.target WITH (security_invoker = true, security_barrier = true) AS
 SELECT k.job, nullif(k.target, '') AS target,
     coalesce(own.concurrency, everyone.concurrency) AS concurrency,
@@ -135,7 +138,7 @@ FROM (
     UNION
     SELECT l.job, l.entity_name FROM awty_internal.lease AS l WHERE l.job = ANY (ARRAY(SELECT j.job FROM awty.job AS j))
 ) AS k
--- LIMIT makes each join an index lookup. Otherwise the planner would compare each target with all others.
+-- LIMIT makes each join an index lookup. Otherwise the planner would compare each target with all targets.
 LEFT JOIN LATERAL (
     SELECT t.concurrency, t.rate, t.burst, t.blocked_until FROM awty_internal.target AS t
     WHERE t.job = k.job AND t.target = k.target LIMIT 1

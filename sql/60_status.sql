@@ -1,6 +1,6 @@
--- Why nothing runs: one ordered list of reasons for awty.status, awty.explain() and awty.doctor().
+-- Reasons why checks do not run, as one ordered list for awty.status, awty.explain() and awty.doctor().
 
--- These functions read shared memory and the catalogs, also on a standby and without the preloaded library.
+-- Functions that read shared memory and the catalogs. They also work on a standby and without the preloaded library.
 CREATE FUNCTION awty_internal.runtime(
     OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT held text, OUT unserved text[],
     OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text
@@ -39,14 +39,14 @@ CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, until timesta
 
 COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, timestamptz, text) IS 'Since when, by which role, until when and why, as far as each is known';
 
--- A standby shows holds and pauses whose end has passed as ended, because it cannot end them.
+-- A standby cannot end holds and pauses. So it shows those whose end has passed as ended.
 CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN (until <= clock_timestamp()) IS NOT TRUE;
 
 COMMENT ON FUNCTION awty_internal.lasts(timestamptz) IS 'Is the end of a hold or a pause still ahead? True if it has no end';
 
--- Reasons that stop the whole database, in one row.
+-- Reasons that stop all checks of the database, in one row.
 CREATE VIEW awty_internal.here AS
 SELECT runtime.*, runtime.held IS NOT NULL AS database_held, list.why[1] AS why, list.why[2] AS mend
 FROM awty_internal.runtime() AS runtime
@@ -69,7 +69,7 @@ CROSS JOIN LATERAL (
 
 COMMENT ON VIEW awty_internal.here IS 'State of this database, and why nothing runs in it';
 
--- The first reason that applies to each pending check. Only callers that may read the job see names and notes.
+-- For each pending check, the first reason that applies. Only callers that may read the job see names and notes.
 CREATE VIEW awty_internal.standing AS
 SELECT f.id, first.rank, first.why, first.mend
 FROM awty.future_job AS f
@@ -140,7 +140,7 @@ CROSS JOIN LATERAL (
         FROM awty_internal.lease AS l
         WHERE l.id = f.id AND l.expires_at > clock_timestamp()
         UNION ALL
-        -- Workers wait for a standby only with awty.synchronous_commit.
+        -- Workers wait for a synchronous standby only if awty.synchronous_commit is on.
         SELECT 9, format('worker process %s waits for a synchronous standby', w.pid),
             'SELECT application_name, state, sync_state FROM pg_stat_replication;'
         FROM awty_internal.worker() AS w
@@ -179,7 +179,7 @@ CROSS JOIN LATERAL (
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
-        -- A worker claims within 5 seconds. A busy worker may not claim for as long as the timeout.
+        -- An idle worker claims at least every 5 seconds. A busy worker may make no claim for as long as the timeout.
         SELECT 10, concat('no external worker has claimed checks of ', named.job,
                 coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'
@@ -212,7 +212,7 @@ COMMENT ON VIEW awty_internal.standing IS 'First reason why a pending check does
 CREATE VIEW awty_internal.first_overdue AS
 SELECT j.job, j.paused, first.id, first.next_check_at
 FROM (
-    -- Reads fewer checks per job of a role with many jobs, so that this role cannot make the view slow for all.
+    -- If a role has many jobs, reads fewer checks of each, so that this role cannot make the view slow for all roles.
     SELECT k.job, k.paused AND awty_internal.lasts(k.paused_until) AS paused, k.function_name,
         greatest(10, least(10000, 100000 / count(*) OVER (PARTITION BY k.role))) AS checks
     FROM awty.job AS k
@@ -224,7 +224,8 @@ CROSS JOIN LATERAL (
         WHERE c.job = j.job AND NOT c.held
         ORDER BY c.next_check_at, c.id LIMIT j.checks
     ) AS f
-    -- External checks are not overdue while leased, or while their target fails or is blocked until a time.
+    -- An external check is not overdue while it is leased, while its target fails, or while its target is blocked until
+    -- a known time.
     WHERE j.function_name IS NOT NULL OR NOT (
         EXISTS (SELECT FROM awty_internal.lease AS l
                 WHERE l.id = f.id AND l.expires_at > clock_timestamp())
@@ -264,8 +265,8 @@ CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
     format('%s of rule "%s" %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule,
         coalesce(format('fails: %s: %s', u.sqlstate, u.message), 'has failed max_attempts times')) AS why,
-    -- The next attempt reports the alert if the function has been repaired. After the last attempt, a hold and its
-    -- release create a new check.
+    -- If the check still has attempts, its next attempt reports the alert once the function is repaired. After the last
+    -- attempt, awty.hold() and awty.release() create a new check.
     format(CASE WHEN u.sqlstate IS NULL THEN 'SELECT awty.hold(%1$L, %2$L, %3$L), awty.release(%1$L, %2$L, %3$L); -- once the function is mended'
         ELSE 'SELECT awty.check_now(%1$L, %2$L, %3$L); -- once the function is mended' END, u.entity_name, u.entity_key, r.rule) AS fix
 FROM awty.rule AS r
@@ -284,7 +285,8 @@ WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);
 
 COMMENT ON VIEW awty_internal.untold IS 'The longest untold alert of each rule whose function fails, as far as the caller may read the rule';
 
--- A reason counts once it has lasted for 2 seconds. A run in progress never counts, and a paused job comes last.
+-- A reason is shown after it has lasted for 2 seconds. A run in progress is never shown as a reason, and a paused job
+-- comes last.
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (
@@ -300,7 +302,8 @@ FROM (
     SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
     WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = u.rule AND j.paused)
     UNION ALL
-    -- Checks only rules that the caller may read, because each takes a while, and another role may have thousands.
+    -- Checks only rules that the caller may read, because each check takes a while, and other roles may have thousands
+    -- of rules.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]
     FROM awty.rule AS r
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
@@ -311,8 +314,8 @@ ORDER BY first.rank, first.since LIMIT 1;
 
 COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why due checks do not run, and what to do';
 
--- STABLE, because the planner omits an unused column only if it calls no volatile function. JIT would spend seconds
--- on the view's hundreds of expressions.
+-- STABLE, because the planner omits an unused column only if the column calls no volatile function. JIT is off, because
+-- it would compile the view's hundreds of expressions for seconds.
 CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
     RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
@@ -321,7 +324,7 @@ END;
 
 COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.reason, for awty.status';
 
--- STABLE, so that the planner can omit an unused column.
+-- STABLE, because the planner can then omit an unused column that calls this function.
 CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN coalesce(greatest(CASE WHEN isfinite(since)

@@ -1,6 +1,6 @@
--- awty.doctor() and awty.healthy() read with the caller's rights and through row security.
+-- awty.doctor() and awty.healthy() show what the caller may read, because row security applies to them.
 
--- Bounded, so that a long history costs no more than a short one.
+-- The number of rows is limited, so that a long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS
 SELECT h.job, h.outcome, h.run_time, h.attempts, j.timeout
 FROM (SELECT n.job, n.role, n.outcome, n.run_time, n.attempts
@@ -10,20 +10,21 @@ WHERE j.job = ANY (SELECT r.job FROM awty_internal.readable() AS r);
 
 COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand finished checks, as far as the caller may read them';
 
--- Shows a role only whether such rows exist.
+-- Tells a role whether such rows exist, but shows none of them.
 CREATE VIEW awty_internal.stray AS
 SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there;
 
 COMMENT ON VIEW awty_internal.stray IS 'Does the default partition of the history have rows?';
 
--- Dynamic statements, because most databases have no Citus.
+-- Uses dynamic statements, because most databases have no Citus and so lack the named objects.
 CREATE FUNCTION awty_internal.citus_findings() RETURNS TABLE (level text, finding text, detail text, fix text)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_node') IS NULL THEN
         RETURN;
     END IF;
-    -- A node that has joined later lacks the jobs and the GRANTs. Jobs of rules belong to the shards of one node.
+    -- A node that joined the cluster later lacks the jobs and the GRANTs. The jobs of a rule belong to the shards of
+    -- one node.
     RETURN QUERY EXECUTE $citus$
         WITH answer AS MATERIALIZED (
             SELECT n.nodename, n.nodeport, n.shouldhaveshards, r.success, r.result
@@ -77,7 +78,7 @@ BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
     ), overdue AS (
-        -- The caller's own jobs come first, because any role can give the caller a right to its jobs.
+        -- The caller's own jobs come first, because other roles can give the caller rights to any number of jobs.
         SELECT o.id, o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, o.slot, o.paused_at, o.paused_by, o.paused_note, o.function_name
         FROM (SELECT d.id, d.job, d.paused, d.next_check_at, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
               FROM awty.job AS j JOIN awty_internal.first_overdue AS d ON d.job = j.job
@@ -135,7 +136,7 @@ BEGIN ATOMIC
             ELSE format('SELECT awty.alter_target(%L, %L, blocked_until => ''-infinity'');', t.job, t.target) END
     FROM (SELECT b.job, b.target, b.state, b.why, j.role FROM awty.target AS b JOIN awty.job AS j ON j.job = b.job
           WHERE b.state = 'blocked'
-             -- A target without checks keeps its failures for a while.
+             -- If a target has no checks any more, awty keeps its failures for a while.
              OR b.state = 'open' AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.job = b.job AND f.entity_name = b.target AND NOT f.held)
           ORDER BY b.job, b.target LIMIT 20) AS t
     UNION ALL
@@ -152,7 +153,8 @@ BEGIN ATOMIC
     SELECT 'warning', format('the repetition of job "%s" for "%s" "%s" %s', s.job, s.entity_name, s.entity_key,
             CASE WHEN s.next_check_at IS NULL THEN 'has no pending check' ELSE 'ends after its pending check' END),
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
-    -- Reads only some repetitions, by index, because a role may have very many. awty.explain() checks each one.
+    -- Reads at most 2000 repetitions, because a role may have very many. awty.explain() checks the repetition of one
+    -- entity.
     FROM (SELECT r.job, r.entity_name, r.entity_key FROM awty.repetition AS r LIMIT 2000) AS few
     CROSS JOIN LATERAL (
         SELECT t.* FROM awty_internal.standstill AS t
@@ -164,7 +166,7 @@ BEGIN ATOMIC
         format('SELECT awty.create_calendar(calendar, hours, zone => …, closed => closed, replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
     UNION ALL
-    -- Without closed days for the next year, its holidays would count as open time.
+    -- If the calendar has no closed days for the next year, the year's holidays count as open time.
     SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
         format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
         format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
@@ -183,10 +185,10 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'error', format('rule "%s" has stopped', r.rule), 'its table is gone', format('SELECT awty.unwatch(%L);', r.rule)
     FROM awty.rule AS r
-    -- Does not read pg_class, because Citus hides its shards there.
+    -- Calls pg_table_is_visible() instead of reading pg_class, because Citus hides its shards in pg_class.
     WHERE pg_table_is_visible(r.relation::oid) IS NULL
     UNION ALL
-    -- A dump without data leaves triggers without their rule.
+    -- A restored dump without data has the triggers, but not their rule.
     SELECT 'error', format('rule "%s" does not exist', lost.rule), format('its triggers are on table %s', lost.relation),
         'Call awty.watch() again.'
     FROM (SELECT DISTINCT t.tgrelid::regclass AS relation,
@@ -202,7 +204,7 @@ BEGIN ATOMIC
         format('%s times since %s, the last time at %s: %s: %s', same.n, date_trunc('second', same.first_at), date_trunc('second', same.last_at),
             same.sqlstate, same.message),
         format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
-    -- Reads each job by its own index, so that runs of other roles hide none.
+    -- Reads the history of each job by index, so that the many runs of one role do not hide the errors of others.
     FROM (SELECT j.job, h.sqlstate, h.message, count(*) AS n, min(h.finished_at) AS first_at, max(h.finished_at) AS last_at
           FROM (SELECT r.job, r.role FROM awty_internal.readable() AS r ORDER BY awty_internal.can_become(r.role::regrole) DESC, r.job LIMIT 1000) AS j
           CROSS JOIN LATERAL (
@@ -210,7 +212,7 @@ BEGIN ATOMIC
               WHERE f.job = j.job AND f.role::oid = j.role AND f.outcome <> ALL ('{done,met,cancelled,replaced}')
               ORDER BY f.finished_at DESC LIMIT 100) AS h
           WHERE h.sqlstate IS NOT NULL GROUP BY j.job, h.sqlstate, h.message) AS same
-    -- The error is over if it has not recurred for three times its usual interval.
+    -- An error counts as over if it has not recurred for three times its usual interval.
     WHERE same.n >= 10
       AND same.last_at + (same.last_at - same.first_at) * (3 / greatest(same.n - 1, 1)::float8) > (clock_timestamp() - '5 minutes'::interval)
     UNION ALL

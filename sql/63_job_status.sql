@@ -1,7 +1,7 @@
 -- Pending checks and past runs of each job.
 
--- Workers count in shared memory. The maintainer stores the counts here once a minute, and reads them back after a
--- start.
+-- Workers count runs in shared memory. The maintainer stores the counts in this table once a minute, and reads them
+-- back after a start of the server.
 CREATE TABLE awty_internal.job_stat (
     job             text COLLATE "C" NOT NULL,
     runs            bigint NOT NULL,
@@ -71,7 +71,7 @@ CREATE FUNCTION awty_internal.job_counter(
 
 COMMENT ON FUNCTION awty_internal.job_counter() IS 'Counts of runs, for each job that the caller may read; the row without a name is for all other jobs';
 
--- Monitoring roles see counts of checks, but no check.
+-- A monitoring role sees the numbers of checks, but no check.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
 SELECT coalesce(j.job, 'other jobs') AS job, pg_get_userbyid(j.role) AS role, j.paused, CASE WHEN j.paused THEN j.paused_note END AS paused_note,
        CASE WHEN j.paused THEN j.paused_until END AS paused_until,
@@ -86,9 +86,9 @@ SELECT coalesce(j.job, 'other jobs') AS job, pg_get_userbyid(j.role) AS role, j.
        coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
 FROM (SELECT k.job, k.role, k.paused AND awty_internal.lasts(k.paused_until) AS paused, k.paused_note, k.paused_until FROM awty.job AS k) AS j
 FULL JOIN awty_internal.job_counter() AS c ON c.job = j.job
--- DISTINCT ON lets the planner omit this join if a query uses none of its columns. Counting takes a while.
+-- Counting takes a while. DISTINCT ON lets the planner omit this join if a query uses none of its columns.
 LEFT JOIN (SELECT DISTINCT ON (q.job) q.* FROM awty_internal.job_pending() AS q ORDER BY q.job) AS p ON p.job = j.job
--- Only the row of the other jobs has counts without a job.
+-- One row without a job name has the counts of all jobs that have no row of their own.
 WHERE j.job IS NOT NULL OR c.job IS NULL;
 
 COMMENT ON VIEW awty.job_status IS 'State and counts of each job, one row each; runs are counted in memory and stored once a minute, so that a crash loses up to a minute of them';

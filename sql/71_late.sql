@@ -1,5 +1,3 @@
--- The view awty.late shows the rows that are late now.
-
 CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     CASE WHEN isfinite(a.due_at) THEN awty.now() - a.due_at END AS late_for,
@@ -11,12 +9,12 @@ SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     h.held_until,
     h.note
 FROM awty.alert AS a
--- A standby shows a hold whose end has passed as over.
+-- A standby cannot end a hold. So the view shows a hold whose end has passed as ended.
 LEFT JOIN LATERAL (SELECT a.held_by, a.held_until, a.note WHERE (a.held_until <= awty.now()) IS NOT TRUE) AS h ON true
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 LEFT JOIN awty_internal.stop AS s ON s.rule = a.rule AND s.key = a.entity_key
 WHERE a.cleared_at IS NULL AND a.level >= 1
-    -- The array makes PostgreSQL find the alerts by index, without checking the rights to those of all roles.
+    -- With the array, PostgreSQL finds the alerts by index, and does not check the rights to alerts of all roles.
     AND a.rule = ANY (ARRAY(SELECT k.rule FROM awty.rule AS k));
 
 COMMENT ON VIEW awty.late IS 'Rows of watched tables that are late now, one row each';

@@ -1,4 +1,4 @@
--- Rights to read. No role may write, because every change goes through the functions.
+-- Rights to read. No role may write to tables, because all changes go through functions.
 --
 -- The administrator grants USAGE on the schema: GRANT USAGE ON SCHEMA awty TO app.
 
@@ -7,8 +7,8 @@ REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
--- Takes back rights from ALTER DEFAULT PRIVILEGES. A role with TRIGGER on a table could run code as the table's
--- owner.
+-- Revokes rights that ALTER DEFAULT PRIVILEGES has granted. A role with TRIGGER on a table could run code as the
+-- table's owner.
 DO $$
 DECLARE
     command text;
@@ -50,15 +50,15 @@ ALTER TABLE awty_internal.hold ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
--- A role reads the jobs whose role it can become, and those to which awty.allow() gave it a right. A monitoring role
--- reads all jobs. Each policy asks for the readable jobs once, because a lookup per job takes seconds with thousands
--- of jobs.
+-- A role reads the jobs whose role it can become, and the jobs to which awty.allow() gave it a right. A monitoring role
+-- reads all jobs. Each policy reads the list of readable jobs once, because a lookup per job takes seconds with
+-- thousands of jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
--- A role that reads a job also reads its checks and history, except a monitoring role. Each role also reads the
+-- A role that reads a job also reads the job's checks and history. A monitoring role does not. Each role also reads the
 -- checks that it has scheduled.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
@@ -79,7 +79,7 @@ CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- The array makes PostgreSQL find the stops by index, without checking the rights to those of all roles.
+-- With the array, PostgreSQL finds the stops by index, and does not check the rights to stops of all roles.
 CREATE POLICY own_stops ON awty_internal.stop FOR SELECT TO PUBLIC USING (
     rule = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
@@ -89,7 +89,7 @@ CREATE POLICY own_calendars ON awty.calendar FOR SELECT TO PUBLIC USING (
     OR role::oid = (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
 );
 
--- Also compares the role, because another role may now have a job of the same name.
+-- Also compares the job's role, because another role may now have a job of the same name.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
@@ -117,13 +117,15 @@ CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
--- Views, policies and functions use these objects. No role can name them, because no role has USAGE on the schema.
+-- Views, policies and functions need these rights. A role cannot use them in its own statements, because it has no
+-- USAGE on the schema awty_internal.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.first_overdue, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
     awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed(), awty_internal.refuse_drop() FROM PUBLIC;
 
--- EXPLAIN estimates from the whole table's statistics, and would reveal values of rows that the role may not read.
+-- These columns have no statistics, because EXPLAIN estimates from the statistics of the whole table, and would reveal
+-- values of rows that the role may not read.
 ALTER TABLE awty.job ALTER job SET STATISTICS 0, ALTER function_schema SET STATISTICS 0, ALTER function_name SET STATISTICS 0,
     ALTER notify SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
@@ -148,11 +150,11 @@ ALTER TABLE awty_internal.check_stat ALTER sqlstate SET STATISTICS 0, ALTER mess
 
 GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 
--- The table has no policy, because awty.job_status shows its content through a function.
+-- The table has no policy, because awty.job_status shows its rows through a function.
 ALTER TABLE awty_internal.job_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
--- Shows only rows of checks that the policy of awty.future_job shows.
+-- A role sees the rows of checks that the policy of awty.future_job shows to it.
 GRANT SELECT ON awty_internal.check_stat, awty_internal.hold TO PUBLIC;
 CREATE POLICY own_checks ON awty_internal.hold FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id)
@@ -169,21 +171,21 @@ ALTER TABLE awty_internal.lease ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt_default ENABLE ROW LEVEL SECURITY;
 
--- A lease has the job and the role of its check. Comparing them first avoids a lookup for the leases of other roles.
--- OFFSET 0 keeps PostgreSQL from reading the checks of all roles instead.
+-- A lease has the job and the role of its check. Comparing job and role first avoids a lookup for the leases of other
+-- roles. Without OFFSET 0, PostgreSQL would read the checks of all roles instead.
 CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     (awty_internal.can_become(scheduled_by) OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r))
     AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id OFFSET 0)
 );
 
--- The same conditions as in the history's policy.
+-- Has the same conditions as the policy of the history.
 CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- A dump lacks the leases, because a restored database hands out the checks again.
+-- A dump contains no leases, because a restored database gives leases for the checks again.
 GRANT SELECT ON awty_internal.attempt_default TO pg_database_owner;
 CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
@@ -215,7 +217,7 @@ CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
     job = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
 
--- A dump contains the limits and blocks that users have set.
+-- A dump contains the limits and blocks that roles have set.
 CREATE POLICY dumped ON awty_internal.target FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 ALTER TABLE awty_internal.target ALTER job SET STATISTICS 0, ALTER target SET STATISTICS 0, ALTER note SET STATISTICS 0;

@@ -1,9 +1,9 @@
 //! Failpoints: steps at which a test can make a process fail. They do nothing without the feature `failpoints`.
 //!
-//! The file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`). The process
-//! that reaches the step first removes the file, so that the action happens once.
+//! The file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`). The first
+//! process that reaches the step removes the file, so that the action happens once.
 //!
-//! Invariant: a step whose [`Step::may_raise`] is false raises no error, because no real error is possible there.
+//! Invariant: a step whose [`Step::may_raise`] is false raises no error, because no real error can occur at this step.
 
 #[cfg(feature = "failpoints")]
 mod steps;
@@ -48,7 +48,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Two failpoints, just before and just after each commit's WAL record.
+    /// Sets two failpoints at each commit, just before and just after its WAL record.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

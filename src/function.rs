@@ -1,5 +1,5 @@
-//! Finds a job's function when the job is registered, when a check is scheduled, and before runs. The function, its
-//! owner and its rights may change at any time.
+//! Finds a job's function when the job is registered, when a check is scheduled, and before each run. Each time, it
+//! checks the function again, because the function, its owner and its rights may have changed.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -15,14 +15,15 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// Whether the function returns the time of the next run. With a void function, each check ends after one run.
+    /// Whether the function returns the time of the next run. If the function returns void, each check ends after one
+    /// run.
     pub answers: bool,
 }
 
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A parenthesis would start the function's arguments.
+    // A parenthesis outside of quotes would begin a list of arguments.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -113,7 +114,7 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` during the registration, because the function then decides it.
+/// `set_based` is `None` during the registration, because the found function then decides whether the job is set-based.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -133,7 +134,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // Only awty registers jobs with functions of `awty_internal`.
+    // Functions of `awty_internal` are allowed only for the jobs that awty itself registers.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -152,7 +153,8 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Another user may have created this function later, or the registering role may have left the job's role.
+    // Since the registration, another user may have created this function, or the registering role may have lost its
+    // membership in the job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -176,8 +178,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     Ok(found.oid)
 }
 
-/// A registration needs exactly one suitable function of this name. If there are two later, the one that takes a
-/// check has precedence.
+/// A registration needs exactly one suitable function of this name. If a second one is created later, the function that
+/// takes a check has precedence.
 fn find(
     schema: &Text,
     name: &Text,

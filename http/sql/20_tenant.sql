@@ -1,6 +1,7 @@
 -- A tenant is a role whose calls the gateway makes.
 --
--- A job's name gives no right, because only the extension's owner writes awty_http.tenant.
+-- A job with a tenant's name gives its owner no right, because the tenants are the rows of awty_http.tenant, which only
+-- the extension's owner writes.
 
 CREATE TABLE awty_http.tenant (
     role            regrole NOT NULL,
@@ -27,7 +28,7 @@ COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'Can the first ro
 
 -- A role has the rights that awty.allow() has given it. A member of the tenant's role has all rights.
 --
--- Reads the present rights, because an old snapshot may still show a right that was taken back.
+-- Reads the present rights, because an old snapshot may still show a revoked right.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (
@@ -185,7 +186,7 @@ BEGIN
         short := left(short, -1);
     END LOOP;
     -- Another role, or an earlier tenant, may have a job of this name. The last name is random, so that no role can
-    -- register it in advance.
+    -- register a job under it in advance.
     FOR n IN 0 .. 3 LOOP
         the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first WHEN 2 THEN short || '-2'
             ELSE short || '-' || awty_http_internal.random_number() END;

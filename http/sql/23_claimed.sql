@@ -1,11 +1,11 @@
--- Avoids row security, which would read the rights to all jobs of the database for each claim. Roles may have
--- thousands of jobs. A lease gets no row if another role has taken over its job's name.
+-- Avoids row security, which would read the rights to all jobs of the database at each claim, and roles may have
+-- thousands of jobs. A lease gets no row if its job's name now belongs to another role's job.
 CREATE FUNCTION awty_http_internal.claimed(leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text, OUT failing boolean,
     OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.claimed(bigint[]) IS 'Tenant, schedule and definition of the call of each lease; for roles that may claim';
 
--- Fills a tuplestore by RETURN QUERY, because awty_with_caller calls it only once.
+-- Uses RETURN QUERY, because awty_with_caller calls the function only once and so needs all rows in a tuplestore.
 CREATE FUNCTION awty_http_internal.claimed_as(caller oid, leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text,
     OUT failing boolean, OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

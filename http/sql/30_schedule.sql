@@ -27,7 +27,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next occurrences of a plan';
 
--- A schedule with "after" is never over, because the same definition starts a new wait.
+-- A schedule with "after" is never over, because awty_http.schedule() with the same definition starts its wait again.
 CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN endpoint.every IS NULL AND endpoint.cron IS NULL THEN endpoint.after IS NULL
@@ -37,7 +37,7 @@ CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint)
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_over(awty_http_internal.endpoint) IS 'Does no call follow if no check of this endpoint is pending?';
 
--- A role that resumes a schedule also releases a check that awty or the endpoint has held.
+-- Resuming a schedule also releases a check that awty or the endpoint has held.
 CREATE FUNCTION awty_http_internal.hold_or_release(endpoint awty_http_internal.endpoint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -65,7 +65,8 @@ CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http_internal.endpoi
 DECLARE
     repeats boolean := endpoint.every IS NOT NULL OR endpoint.cron IS NOT NULL;
 BEGIN
-    -- Cancels the old check first: awty.repeat() does not replace a single check, nor awty.schedule() a repetition.
+    -- Cancels the old check, because awty.repeat() does not replace a single check, and awty.schedule() does not
+    -- replace a repetition.
     IF repeats <> repeated_before THEN
         PERFORM awty.cancel(endpoint.entity_name, endpoint.entity_key, endpoint.job);
     END IF;
@@ -232,7 +233,7 @@ BEGIN
     SELECT c.content INTO had FROM awty_http_internal.content AS c
     WHERE c.entity_name = old.entity_name AND c.entity_key = old.entity_key AND c.job = old.job;
     is_same := old.deleted_at IS NULL AND had = how.content AND awty_http_internal.definition(new) = awty_http_internal.definition(old);
-    -- With an unchanged plan, a pending check keeps its time, and a schedule that is over does not start again.
+    -- If the plan is unchanged, a pending check keeps its time. A schedule that is over does not start again.
     stays := old.deleted_at IS NULL AND awty_http_internal.plan(new) = awty_http_internal.plan(old)
         AND (is_pending OR awty_http_internal.is_over(old));
     IF is_same AND stays THEN

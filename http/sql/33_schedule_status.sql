@@ -1,7 +1,7 @@
 -- The functions and the view read with the caller's rights.
 
--- The order (ended_at, lease) is the order of the index, and a page can begin after the last row of the previous
--- page. enable_sort is off, so that ten of a million calls are read as quickly as ten of ten.
+-- The order (ended_at, lease) is that of the index, and a page can begin after the last row of the previous page.
+-- enable_sort is off, so that PostgreSQL reads ten rows from the index instead of sorting a million.
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)
     RETURNS SETOF awty.attempt LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 50 SET search_path = pg_catalog, pg_temp SET enable_sort = off AS $$
 DECLARE
@@ -34,7 +34,7 @@ BEGIN
     RETURN QUERY SELECT pending.next_check_at;
     SELECT r.zone INTO zone FROM awty.repetition AS r
     WHERE r.entity_name = endpoint.entity_name AND r.entity_key = endpoint.entity_key AND r.job = endpoint.job;
-    -- The delay is the distance between the planned occurrence and its slot.
+    -- The jitter of this schedule is the time from the planned occurrence to its slot.
     SELECT pending.first_check_at - o INTO moved
     FROM awty_http_internal.coming(endpoint.every, endpoint.cron, zone, pending.first_check_at - awty_http_internal.jitter(endpoint) - '1 s'::interval, 1, endpoint.starts) AS o
     WHERE o <= pending.first_check_at;
@@ -47,14 +47,14 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'Next calls of a schedule, as they are planned now';
 
--- A function instead of a column, because it reads the clock and the view must stay cheap to join.
+-- A function instead of a column of the view, because the function reads the clock, and the view must stay cheap to
+-- join.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    -- awty_internal.standing shows all checks, awty.future_job only those that the caller may read.
+    -- awty_internal.standing shows all checks. The join with awty.future_job keeps the checks that the caller may read.
     RETURN (SELECT s.why FROM awty.future_job AS f JOIN awty_internal.standing AS s ON s.id = f.id WHERE f.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now; NULL: the caller may not read the check';
 
--- The columns that are cheap to read for many schedules.
 CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
 SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
         WHEN target.state = ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,
@@ -68,7 +68,7 @@ SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'pause
     f.id AS check_id,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
     EXISTS (SELECT FROM awty.lease AS l WHERE l.id = f.id AND l.expires_at > statement_timestamp()) AS in_flight,
-    -- These come last, so that a later version can add columns.
+    -- The endpoint's columns come last, so that a later version can add columns.
     e.*
 FROM awty_http.endpoint AS e
 LEFT JOIN LATERAL (

@@ -1,4 +1,4 @@
--- A key is kept while the call is pending, and then as long as awty.attempt keeps the call.
+-- A row keeps the key of a sent call while the call is pending, and then for as long as awty.attempt keeps the call.
 CREATE TABLE awty_http_internal.sent (
     job             text COLLATE "C" NOT NULL,
     key             text COLLATE "C" NOT NULL,
@@ -95,7 +95,7 @@ BEGIN
     PERFORM awty_http_internal.check_encoding(send_as.key, content::text);
     IF send_as.key IS NOT NULL THEN
         digest := sha256(convert_to(place.uri || chr(10) || content::text, 'UTF8'));
-        -- Waits for another transaction of this role that sends with the same key.
+        -- If another transaction of this role sends with the same key, waits until that transaction ends.
         INSERT INTO awty_http_internal.sent (job, key, digest, entity_name, entity_key, sent_by, due_at)
         VALUES (the_job, the_key, digest, place.entity_name, place.entity_key, send_as.caller, moment)
         ON CONFLICT DO NOTHING;
@@ -151,7 +151,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.cancel_send_as(oid, text) IS 'awty_http_internal.cancel_send for a caller';
 
--- A send that is over and not in the history was done or cancelled.
+-- If a send is neither pending nor in the history, its call was done or cancelled.
 CREATE VIEW awty_http_internal.send_status WITH (security_invoker = true) AS
 SELECT s.key, s.job, s.check_id, s.entity_name, s.entity_key,
     concat(s.entity_name, split_part(s.entity_key, '#', 1)) AS uri,

@@ -11,7 +11,7 @@ WHERE h.outcome <> ALL ('{done,met,cancelled,replaced}');
 
 COMMENT ON VIEW awty_http_internal.problem IS 'History of calls that ended with a problem, of schedules and of sends';
 
--- If the schedule has a pending call, makes it due now. Otherwise repeats the failed call.
+-- If the schedule has a pending call, makes the call due now. Otherwise repeats the failed call.
 CREATE FUNCTION awty_http_internal.retry(id bigint) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.retry(bigint) IS 'Makes a finished call again, now; returns the number of its check';

@@ -45,7 +45,7 @@ COMMENT ON COLUMN awty_http.stat.duration_max IS 'Largest duration';
 COMMENT ON COLUMN awty_http.stat.duration_steps IS '24 counts of durations, like lateness_steps';
 COMMENT ON COLUMN awty_http.stat.job IS 'Job of the tenant; equal to id in the sums of all its schedules';
 
--- Step n counts the lengths below 2^(n-1) ms that no lower step counts.
+-- Step n of the histogram counts the lengths below 2^(n-1) ms that are in no lower step.
 CREATE FUNCTION awty_http_internal.step(length interval) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 1 + width_bucket(length, '{1 ms,2 ms,4 ms,8 ms,16 ms,32 ms,64 ms,128 ms,256 ms,512 ms,1.024 s,2.048 s,4.096 s,8.192 s,16.384 s,32.768 s,65.536 s,131.072 s,262.144 s,524.288 s,1048.576 s,2097.152 s,4194.304 s}'::interval[]);
@@ -88,7 +88,7 @@ CREATE AGGREGATE awty_http_internal.all_steps(bigint[]) (
 );
 COMMENT ON AGGREGATE awty_http_internal.all_steps(bigint[]) IS 'Sum of histograms';
 
--- The value may be no number, or outside the range of double precision.
+-- The JSON value may not be a number, or may be outside the range of double precision.
 CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
@@ -101,7 +101,7 @@ CREATE FUNCTION awty_http_internal.dropped(ok boolean, message text) RETURNS boo
     RETURN NOT dropped.ok AND coalesce(dropped.message, '') ^@ 'dropped: ';
 COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was the call dropped, because it was too late for the occurrence?';
 
--- Uses the times of the lease if the gateway did not measure lateness and duration. The planner inlines this function
+-- If the gateway did not measure lateness and duration, uses the times of the lease. The planner inlines this function
 -- into each query.
 CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
     RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval)
@@ -120,7 +120,8 @@ BEGIN ATOMIC
         FROM (
             SELECT coalesce(awty_http_internal.seconds(cleaned.result -> 'lateness'), cleaned.lateness) AS lateness,
                 coalesce(awty_http_internal.seconds(cleaned.result -> 'duration'), cleaned.took) AS duration,
-                -- A call begins and ends within its lease. The additional second allows for clocks that differ.
+                -- A call begins and ends within its lease. The extra second allows for a difference between the two
+                -- servers' clocks.
                 least('366 days', cleaned.lateness + cleaned.took + '1 s'::interval) AS latest,
                 least('1 day', cleaned.took + '1 s'::interval) AS longest
             OFFSET 0 -- computes each value once
@@ -129,7 +130,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain';
 
--- A retry is due before the next slot of the plan, so no slot counts for two attempts.
+-- A retry is due before the schedule's next slot, so no slot counts for two attempts.
 CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN CASE
@@ -137,7 +138,7 @@ CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint
         WHEN date_part('day', endpoint.every) = 0 AND date_part('month', endpoint.every) = 0 AND date_part('year', endpoint.every) = 0
         THEN floor(date_part('epoch', ended - endpoint.catch_up - slot) / date_part('epoch', endpoint.every))
             - floor(date_part('epoch', due - slot) / date_part('epoch', endpoint.every))
-        -- Few calls last until the next slot, so the 1000 slots are seldom computed.
+        -- Few calls last until the next slot, so this check usually avoids computing 1000 slots.
         WHEN NOT EXISTS (
             SELECT FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, 'UTC'), due, 1, endpoint.starts) AS o (at)
             WHERE o.at <= ended - endpoint.catch_up) THEN 0

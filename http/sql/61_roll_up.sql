@@ -1,7 +1,7 @@
--- Counts the calls of each hour when the hour is over. Several runs share the work, because calls were up to 17 s
--- late when one run counted 4 million calls.
+-- Counts the calls of each hour after the hour has ended. The work is divided among several runs, because one run that
+-- counted 4 million calls delayed other calls by up to 17 s.
 
--- Overwrites whole buckets, so that a second run does no harm.
+-- Overwrites whole buckets, so that counting the same hour twice does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off
     SET plan_cache_mode = force_custom_plan -- because awty_http.stat grows while the function runs
@@ -83,7 +83,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_calls(timestamptz, timestamptz, text) IS 'Counts the calls of the next 50 endpoints in order, and returns the id of the last one; NULL: there are no more';
 
--- The sums of jobs are written last, because they show which hours are counted.
+-- The sums of the job are written last, because their row marks the hour as counted.
 CREATE FUNCTION awty_http_internal.count_job(job text, since timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
     INSERT INTO awty_http.stat AS s
@@ -117,8 +117,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- Counts hours of which awty.attempt still has all calls. awty.attempt deletes whole days in UTC. When the time is
--- over, returns the remaining work, for the next call.
+-- Counts the hours of which awty.attempt still has all calls. (awty.attempt deletes whole days in UTC.) When the time
+-- `work` has passed, returns the remaining work as the argument of the next call.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE
@@ -130,8 +130,8 @@ DECLARE
 BEGIN
     IF rest IS NULL THEN
         until := date_trunc('hour', roll_up.at);
-        -- Counts the last hour again, because some calls may have been committed later. Hours in the future come from
-        -- a clock that was ahead, and are ignored.
+        -- Counts the last hour again, because some of its calls may have been committed later. Ignores hours in the
+        -- future, which come from a clock that was ahead.
         since := greatest(coalesce(date_trunc('day', roll_up.at - kept), '-infinity'),
             (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.id = s.job AND s.bucket < until));
     END IF;
@@ -149,7 +149,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb) IS 'Counts the calls of the hours before a time, and deletes what is too old; returns the rest of the work when its time to work is over; NULL: no work is left';
 
--- Works for a tenth of the time. If work is left, schedules its own check again.
+-- Counts for a tenth of the time. If hours are left to count, schedules its own check again.
 CREATE FUNCTION awty_http_internal.roll_up(j awty.future_job) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -173,8 +173,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
--- A restored dump already has the job as a row of awty.job, so registering it would create a second row. xmloption
--- tells such a restore, because only scripts of pg_dump set it to its default.
+-- A restored dump already contains the job's row in awty.job, so registering the job would create a second row. Scripts
+-- of pg_dump are recognised by xmloption, because only they set xmloption to its default.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_settings AS s

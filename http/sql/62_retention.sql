@@ -1,4 +1,4 @@
--- Deletes whole days, so that a day's sum never lacks some of its hours.
+-- Deletes the hours of whole days, because the sum of a day must never lack some of its hours.
 CREATE FUNCTION awty_http_internal.forget_hours_of(ids text[], at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
     DELETE FROM awty_http.stat AS s
@@ -7,11 +7,11 @@ CREATE FUNCTION awty_http_internal.forget_hours_of(ids text[], at timestamptz) R
 $$;
 COMMENT ON FUNCTION awty_http_internal.forget_hours_of(text[], timestamptz) IS 'Deletes the hours of some endpoints that are too old';
 
--- Rows that another session has locked wait for the next hour, so that this function never waits.
+-- Never waits for a lock. Rows that another session has locked are deleted an hour later.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
-    -- Deletes the hours of jobs and of deleted endpoints. For other endpoints, the roll-up calls forget_hours_of(), a
-    -- few at a time.
+    -- Deletes the hours of jobs and of deleted endpoints. The hours of other endpoints are deleted by
+    -- forget_hours_of(), which the roll-up calls for a few endpoints at a time.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
     DELETE FROM awty_http_internal.endpoint AS e USING (
@@ -19,7 +19,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         WHERE d.deleted_at < forget.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = d.id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE e.id = old.id;
-    -- Keeps the content of a failed send while the history has the send, because it can be sent again.
+    -- Keeps the content of a failed send while the history has the send, because a role can send it again.
     DELETE FROM awty_http_internal.content AS c USING (
         SELECT d.entity_name, d.entity_key, d.job FROM awty_http_internal.content AS d
         WHERE NOT EXISTS (SELECT FROM awty_http_internal.endpoint AS e
@@ -33,7 +33,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         SELECT d.job, d.sent_by, d.key FROM awty_http_internal.sent AS d
         WHERE greatest(d.due_at, d.sent_at) < forget.at - coalesce(nullif(current_setting('awty.attempt_retention')::interval, '0'), '0') - '1 hour'::interval
           AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = d.check_id)
-          -- awty.attempt may keep the send longer, because the gateway may have retried it.
+          -- If the gateway has retried the send, awty.attempt may keep it longer than usual.
           AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = d.check_id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE s.job = old.job AND s.sent_by = old.sent_by AND s.key = old.key;

@@ -6,7 +6,7 @@ REVOKE ALL ON awty_http_internal.schedule_status, awty_http_internal.send_status
 REVOKE ALL ON SEQUENCE awty_http.token_id_seq FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty_http, awty_http_internal FROM PUBLIC;
 
--- Takes back rights from ALTER DEFAULT PRIVILEGES.
+-- Revokes rights that ALTER DEFAULT PRIVILEGES has granted.
 DO $$
 DECLARE
     command text;
@@ -34,7 +34,7 @@ BEGIN
 END
 $$;
 
--- Roles write only through functions.
+-- Roles read tables and views directly, and write through functions.
 GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
 GRANT SELECT ON awty_http.tenant, awty_http.endpoint, awty_http.stat, awty_http_internal.endpoint, awty_http_internal.content,
     awty_http_internal.sent, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
@@ -68,8 +68,8 @@ ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http.token ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 
--- The tenant's role reads its row even if the job is gone. A role that reads the row also reads the tenant's
--- schedules and statistics.
+-- The tenant's role reads its row of awty_http.tenant even if the job is gone. A role that reads this row also reads
+-- the tenant's schedules and statistics.
 CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
@@ -101,8 +101,9 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
--- A dump shows a dropped role as a number, which may be another role on the restored server. So a dump omits a
--- dropped role's tokens and rows. created_by and sent_by may name a dropped role, because they give no right.
+-- A dump omits the tokens and rows of dropped roles, because it would show such a role as a number, which may be
+-- another role's number on the restored server. created_by and sent_by may name a dropped role, because they give no
+-- right.
 DO $$
 DECLARE
     config record;
@@ -120,8 +121,8 @@ BEGIN
 END
 $$;
 
--- No statistics for columns whose values roles choose. EXPLAIN estimates from the whole table's statistics, and would
--- reveal values of rows that the role may not read.
+-- Columns whose values roles choose have no statistics. EXPLAIN estimates from the statistics of the whole table, and
+-- would reveal values of rows that the role may not read.
 ALTER TABLE awty_http_internal.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,
     ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0, ALTER request SET STATISTICS 0, ALTER labels SET STATISTICS 0,
     ALTER description SET STATISTICS 0, ALTER verdict_note SET STATISTICS 0, ALTER paused_note SET STATISTICS 0,

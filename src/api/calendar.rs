@@ -1,5 +1,5 @@
-//! Invariant: a calendar is locked before the checks that use it. Its name is taken even for roles that may not see
-//! it.
+//! Invariant: a transaction locks a calendar before the checks that use it. A calendar's name is unique, so a role may
+//! be refused a name whose calendar it cannot see.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
 use crate::calendar::{may_use, unknown};
@@ -16,7 +16,8 @@ use awty_core::argument_limits::{MAX_CLOSED, MAX_ELEMENTS};
 use awty_core::calendar::{Calendar, Hours};
 use pgrx::pg_sys;
 
-/// Limited, because each query of `awty.calendar` checks the reader's rights to every calendar.
+/// The number of a role's calendars is limited, because each query of `awty.calendar` checks the reader's rights to
+/// every calendar.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

@@ -20,7 +20,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        // Skips checks of rules, because a rule would stop watching the row.
+        // Skips checks of rules, because without its check, a row would no longer be watched.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
     if let [job] = jobs.as_slice()
@@ -41,7 +41,8 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // A run may have scheduled the next check while the lock waited. Then the next check is locked.
+    // A run may have ended the check and scheduled the next one while this call waited for the lock. The loop then
+    // locks the next check.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

@@ -44,7 +44,7 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// A check that is planned for later becomes an extra check, so that its repetition keeps all planned times.
+/// A check that is planned for later runs now in addition, so that its repetition keeps all planned times.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

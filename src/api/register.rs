@@ -72,7 +72,7 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Otherwise an external worker and a worker of the server could run the same check.
+/// Refuses, because an external worker and a worker of the server could otherwise run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -195,7 +195,8 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // Ends the next check, which a run may have inserted while the first call waited.
+        // While the first call waited for a run, the run may have inserted the next check. The second call ends this
+        // check.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

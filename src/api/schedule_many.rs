@@ -35,7 +35,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// NULL counts as an empty list, because `array_agg()` over no rows returns NULL.
+    /// Reads NULL as an empty list, because `array_agg()` over no rows returns NULL.
     fn of(args: &Args) -> Result<Self> {
         const ARGUMENT: &str = "entity_keys";
         let Some(datum) = args.datum(1) else { return Ok(Self { texts: Vec::new(), sorted: Vec::new() }) };
@@ -162,7 +162,7 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // Avoids ON CONFLICT, which takes twice as long, because usually no check is pending.
+        // First tries a plain INSERT, because usually no check is pending, and ON CONFLICT takes twice as long.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {
@@ -262,8 +262,8 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Locks one check after the other. While a lock waits, a run may schedule the key's next check, which must be
-        // locked before later keys.
+        // Locks one check after the other, in the order of the keys. While a lock waits, a run may schedule the next
+        // check of the key. This check must be locked before the checks of later keys.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

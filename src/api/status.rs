@@ -1,6 +1,7 @@
-//! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. sql/60_status.sql decides why nothing runs.
+//! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. The reasons why checks do not run come from
+//! sql/60_status.sql.
 //!
-//! Invariant: the functions only read. They also work on a standby and without the preloaded library, and take no
+//! Invariant: these functions only read. They also work on a standby and without the preloaded library, and take no
 //! lock above ACCESS SHARE.
 
 use crate::call::args::{Args, calls};
@@ -55,7 +56,7 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // A problem with the version is in `unserved`, which is more current than shared memory.
+    // A version problem is already in `unserved`, which is more current than shared memory.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,

@@ -1,4 +1,4 @@
-//! Invariant: all time is open if PostgreSQL does not know the calendar's zone.
+//! Invariant: if PostgreSQL does not know a calendar's zone, all time counts as open.
 
 mod api;
 pub mod statements;
@@ -83,7 +83,8 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // A parallel query's snapshot may be older than the last change. SAFETY: reads a variable.
+    // The snapshot of a parallel query may be older than the last change of the calendar, so the calendar is not
+    // cached. SAFETY: reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {
             if *then == epoch {
@@ -98,16 +99,17 @@ fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {
         (Some(hours), Some(zone)) => Calendar::new(hours, stored.closed, zone),
-        // PostgreSQL knows GMT even without time zone files.
+        // The fallback has all time open. Its zone is GMT, which PostgreSQL knows even without time zone files.
         _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
     };
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// After each start of the server, calls `follow` once for each calendar whose zone has new data. If a role has
-/// locked rows that `follow` needs, the calendar waits for the next call.
+/// After each start of the server, calls `follow` once for each calendar whose zone has new data. `follow` moves the
+/// checks that use the calendar. If a role has locked one of their rows, the calendar is tried again at the next call.
 ///
-/// A calendar with an unknown zone keeps its hash, because the zone may come back.
+/// The stored hash of the zone's data shows whether the data is new. A calendar with an unknown zone keeps its hash,
+/// because PostgreSQL may know the zone again later.
 pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {
     for stored in calendar::hashed(now) {
         let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };

@@ -11,7 +11,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb value of this size has at most five numbers of at most 147,500 digits each. These need not be counted.
+/// A jsonb value of this size has at most five numbers, of at most 147,500 digits each. So its digits need not be
+/// counted.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 
@@ -160,7 +161,8 @@ impl Args {
     }
 }
 
-/// Counts digits, because a short jsonb value may contain very long numbers, and a claim returns the value as text.
+/// Returns whether the value is longer than `MAX_ARGS`, as jsonb or as text. A claim returns the value as text, and a
+/// short jsonb value can contain numbers of very many digits.
 ///
 /// # Safety
 ///

@@ -5,10 +5,10 @@ use std::cell::Cell;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     Worker,
-    /// The call runs in a subtransaction, so the client's cursors and queries stay open.
+    /// A client's call. It runs in a subtransaction, so that the client's cursors and queries stay open.
     Client,
-    /// As [`Client`](Self::Client), but in a security-restricted operation, because the session has rights that the
-    /// job's role does not have.
+    /// Like [`Client`](Self::Client), but the call runs in a security-restricted operation, because the session has
+    /// rights that the job's role does not have.
     Confined,
 }
 
@@ -16,7 +16,7 @@ thread_local! {
     static CALLER: Cell<Option<Caller>> = const { Cell::new(None) };
 }
 
-/// Returns the caller of the job's function that this process is executing.
+/// Returns who called the job's function, if this process is executing one.
 pub fn of_function() -> Option<Caller> {
     CALLER.get()
 }

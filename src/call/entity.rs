@@ -1,6 +1,6 @@
 //! Finds the checks of an entity.
 //!
-//! Invariant: a check is reported as missing if the caller may not see its job.
+//! Invariant: if the caller may not see a check's job, the error is the same as for a missing check.
 
 use super::args::Args;
 use super::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
@@ -38,7 +38,7 @@ impl Entity {
             return rights::schedulable_job(&name);
         }
         let mut jobs = self.jobs(rights::may_schedule);
-        // Suggests the caller's own job first, because any role can give the caller a right to its job.
+        // The error suggests the caller's own job first, because any role can give the caller a right to its job.
         jobs.sort_by_key(|job| !rights::owns(job));
         match jobs.len() {
             0 => Err(self.missing(None)),

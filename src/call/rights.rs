@@ -25,7 +25,7 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Refuses the call without the preloaded library, because no check would ever run.
+/// Refuses the call if the library is not preloaded, because no check would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -33,7 +33,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Accepts the call without the preloaded library, because an application's writes must not fail.
+/// Accepts the call even if the library is not preloaded, because an application's writes must not fail.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
@@ -45,7 +45,7 @@ pub fn gate_lease(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Lease)
 }
 
-/// Refuses a trial within a run, because it would end the timer of the run.
+/// Refuses a trial within a run, because the end of the trial would also end the run's timer.
 pub fn gate_trial(function: &'static str) -> Result<()> {
     if caller::of_function().is_some() { Err(TravelError::WithinRun { function }.into()) } else { Ok(()) }
 }
@@ -59,7 +59,7 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
         if pg_sys::XactReadOnly {
             return Err(Error::ReadOnly { function });
         }
-        // A dry run undoes what the function does.
+        // In a dry run, the function may call awty, because the dry run undoes the effects of the call.
         if pg_sys::InSecurityRestrictedOperation() && caller::of_function() != Some(Caller::Confined) {
             return Err(Error::Restricted { function });
         }
@@ -146,13 +146,13 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// The lock comes first, so that the job's role cannot change in between.
+/// Locks the job before checking the caller's right, so that the job's role cannot change in between.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// Returns the same error for a missing job as for an invisible one.
+/// The error for a job that the caller may not see is the same as for a missing job.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
@@ -205,7 +205,7 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // The launcher learns only from an inspection that the database is a copy.
+        // The launcher does not know yet that the database is a copy. The requested inspection finds this out.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }

@@ -47,7 +47,7 @@ pub enum Error {
     ReadOnly {
         function: &'static str,
     },
-    /// In a security-restricted operation, such as an index expression or ANALYZE.
+    /// The call comes from a security-restricted operation, such as an index expression or ANALYZE.
     Restricted {
         function: &'static str,
     },
@@ -178,7 +178,7 @@ pub enum Error {
         schema: String,
         role: String,
     },
-    /// The function's owner could change the function to use the job's role, which has more rights.
+    /// The job's role has more rights than the function's owner, who could change the function to use these rights.
     Untrusted {
         function: String,
         role: String,

@@ -1,4 +1,4 @@
-//! Quotes the user's texts, so that a hint can be pasted as a command.
+//! Quotes names and values in hints, so that a user can paste a hint as a command.
 
 use crate::signature::Signature;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;

@@ -7,7 +7,7 @@ pub enum QuietError {
     EndPassed {
         argument: &'static str,
     },
-    /// Only `awty.release()` ends the hold of a check that is held after crashes.
+    /// Such a hold has no planned end. Only `awty.release()` ends it.
     HeldAfterCrashes {
         entity: Label,
         job: String,

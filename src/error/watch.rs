@@ -10,7 +10,7 @@ pub enum WatchError {
         relation: String,
         is: &'static str,
     },
-    /// A table of Citus keeps its rows in other tables, its shards.
+    /// Citus keeps the rows of a distributed table in other tables, its shards.
     Distributed {
         relation: String,
     },
@@ -37,7 +37,7 @@ pub enum WatchError {
         argument: &'static str,
         what: String,
     },
-    /// The expression's value could change without a write of the row, so that no trigger would notice.
+    /// The expression's value could change while the row stays the same, so no trigger would notice the change.
     NotStable {
         argument: &'static str,
         what: String,
@@ -106,7 +106,7 @@ pub enum WatchError {
     IsRule {
         job: String,
     },
-    /// `awty.release()` does not end a silence.
+    /// The row is silenced, and `awty.release()` does not end a silence.
     Silenced {
         entity: Label,
     },

@@ -1,5 +1,7 @@
-//! Invariant: listeners are notified at commit. Counters and log are updated after the commit. A run without a
-//! problem allocates nothing.
+//! Counts what a transaction of a run has done.
+//!
+//! Invariant: PostgreSQL notifies listeners at the commit. Counters and log are updated after the commit. A run without
+//! a problem allocates no memory here.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
@@ -38,7 +40,7 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// `next` is set if another check of the repetition follows, and says whether it is held.
+    /// `next` is `None` if the repetition has no next check. Otherwise it says whether the next check is held.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             results.push((check, fate, next));
@@ -135,7 +137,7 @@ struct UnwrittenFigures {
 }
 
 thread_local! {
-    /// A job stays in this list after its counters were written, so that later runs allocate nothing.
+    /// A job stays in this list after its counters were written, so that later runs of the job allocate no memory.
     static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 

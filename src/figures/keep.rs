@@ -1,4 +1,4 @@
-//! Invariant: the counters in shared memory are those that were read from the table, plus all runs since then.
+//! Invariant: the counters in shared memory are the stored counters plus all runs since they were read.
 
 use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;
@@ -8,8 +8,8 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Reads the stored counters into shared memory, before the first run is counted. Once per server start and per
-/// installation of the extension.
+/// Adds the stored counters to shared memory, before the first run is counted. This happens once per start of the
+/// server, and once per installation of the extension.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };

@@ -1,4 +1,5 @@
-//! Starts workers and maintainers. If the server has no free process, the launcher waits longer after each attempt.
+//! Starts workers and maintainers. If the server has no free process, the launcher waits, and longer after each
+//! attempt.
 //!
 //! Invariant: if a worker never starts, its reserved entry in shared memory is freed.
 
@@ -117,7 +118,8 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // Keeps the role's entry. Without it, a concurrent inspection would seem to have found no awty.
+            // Keeps the role's entry in shared memory. If the entry were missing, a concurrent inspection of the
+            // database would conclude that awty is not installed.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -152,7 +154,8 @@ impl Children {
         }
     }
 
-    /// All roles without a process ask again at the same time. So the wait does not grow with the number of roles.
+    /// All roles that found no free process ask again at the same time, so that the wait does not grow with the number
+    /// of roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

@@ -1,5 +1,5 @@
-//! Keeps a file with the databases that had awty at their last inspection. After a start, they are inspected first.
-//! The file is only a hint.
+//! Stores in a file which databases had awty at their last inspection. After a start, these databases are inspected
+//! first. The file is only a hint, because all other databases are inspected too.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ impl DatabaseCache {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();
             let new = format!("{FILE}.new");
-            // Without the file, the next start only takes longer.
+            // If the file cannot be written, the next start only takes longer.
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, FILE));
         }
     }

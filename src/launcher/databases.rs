@@ -71,7 +71,7 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // If the inspection finds no awty, it removes this entry from shared memory.
+            // If the database has no awty, the inspection removes this entry again.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)

@@ -1,8 +1,8 @@
-//! The launcher starts workers and maintainers. It connects to no database, so it blocks no command. After a crash, a
-//! new launcher reads all it needs from the tables.
+//! The launcher starts workers and maintainers. It connects to no database, so it blocks no command on a database.
+//! After a crash, a new launcher gets all its information from the tables.
 //!
-//! An error ends only one turn of the main loop. A turn comes at least once a second, so that no due check is missed
-//! when the clock jumps.
+//! An error ends one turn of the main loop, but not the launcher. A turn comes at least once a second, so that no due
+//! check is missed when the clock jumps.
 
 mod children;
 mod database_cache;
@@ -69,7 +69,7 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // From now on, sessions must wake the launcher for new checks, because this turn may miss them.
+        // From now on, a session that commits a check must wake the launcher, because this turn may miss the check.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -86,8 +86,8 @@ impl Launcher {
         wait
     }
 
-    /// Stores when awty was enabled, because earlier checks count as missed. If the clock is set back, the stored
-    /// time follows. Otherwise later checks would also count as missed.
+    /// Stores when awty was enabled, because checks that were due before count as missed. If the clock is set back, the
+    /// stored time is set back too. Otherwise checks that become due now would also count as missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -145,7 +145,8 @@ impl Launcher {
     }
 }
 
-/// Returns the roles with work, and the number of all other roles' workers, which still finish their checks.
+/// Returns the roles that have work. Also returns the number of workers of all other roles, because they are still
+/// finishing their checks.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -196,20 +197,20 @@ fn watch(mono: Mono) -> Duration {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // No run is in progress, so the worker may be terminated even while it waits for a standby.
+                // No run is in progress, so SIGTERM does no harm even if the worker waits for a standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
                 }
                 continue;
             };
-            // An interrupt would end the wait for a standby, but keep the commit. The next run would then start
-            // although no standby has the commit.
+            // An interrupt would end the worker's wait for a standby, but the commit would stay. The next run would
+            // then start although no standby has the commit.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // The PID is still the worker's, because a worker cannot give up its entry while shared memory is
+                // This PID still belongs to the worker, because a worker cannot free its entry while shared memory is
                 // locked.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.

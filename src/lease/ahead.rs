@@ -1,7 +1,8 @@
-//! Looks at what awaits an external worker in each of several jobs. A look reads past all live leases of a job, so the
-//! looks of one call share a limit. Otherwise, roles with thousands of leases would delay the claims of other roles.
+//! Finds out whether several jobs have due checks for an external worker. For each job, the search reads past all live
+//! leases of the job. The searches of one call share a limit, because roles with thousands of leases would otherwise
+//! delay the claims of other roles.
 //!
-//! Jobs with fewer live leases come first, so that the limit leaves out only the jobs that have the most.
+//! Jobs with fewer live leases come first, so that the limit leaves out the jobs with the most leases.
 
 use super::statements::lease;
 use crate::pg::text::Text;
@@ -11,12 +12,12 @@ use awty_core::lease::Ahead;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// The looks of one call for several jobs read past this many live leases, in addition to those of jobs with few.
+/// The searches of one call for several jobs read past this many live leases. Jobs with few live leases do not count.
 const MOST: i64 = 10_000;
 const FEW_AT_LEAST: i64 = 100;
 
 thread_local! {
-    /// Numbers of live leases, as far as this session has counted them.
+    /// Number of live leases of each job, as far as this session has counted them.
     static COUNTED: RefCell<HashMap<Text, i64>> = RefCell::default();
 }
 

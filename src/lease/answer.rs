@@ -1,10 +1,10 @@
-//! Invariant: an answer, its history row and the next check are committed together with the caller's transaction. An
-//! answer to an ended lease changes nothing.
+//! Stores the reports of external workers.
 //!
-//! Lock order: the check's row, then its lease.
+//! Invariant: a report, its history row and the next check are committed together with the caller's transaction. A
+//! report for an ended lease changes nothing.
 //!
-//! `complete_many()` and `fail_many()` do not wait for locked checks, so that no client delays the answers for other
-//! checks.
+//! Lock order: the check's row, then its lease. `complete_many()` and `fail_many()` do not wait for locked checks, so
+//! that a client that locks one check does not delay the reports for other checks.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -30,7 +30,7 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// SQLSTATE of a failure without a code: external routine exception.
+/// SQLSTATE of a failure that the worker reports without a code: external routine exception.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -136,7 +136,8 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// If one report raises an error, all are stored one by one, so that the error does not stop the others.
+/// First stores all reports together. If this raises an error, stores each report separately, so that the error of one
+/// report does not stop the others.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -165,8 +166,8 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Returns whether a failure concerns all answers of the statement, so that the statement must fail. Cancellation,
-/// serialization conflicts, lack of resources and `lock_timeout` are such failures.
+/// Returns whether a failure concerns the whole statement and not one report. The statement must then fail. Such
+/// failures are a cancellation, a serialization conflict, a lack of resources, and `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
@@ -195,7 +196,7 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// A report shows that the target is up, unless the worker says that the target is down, or that the work was not
+    /// A report shows that the target is up, unless the worker says that the target is down or that the call was not
     /// started.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
@@ -276,8 +277,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// The key of a group of answers that are stored together: the job, the start of the lease, the due time, and whether
-/// the check has a row in `check_stat`.
+/// Reports with the same key are stored together. The key has the job, the start of the lease, the due time, and
+/// whether the check has a row in `check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
@@ -297,7 +298,7 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, b
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // There can be no conflict with another session, because this transaction has locked the check's row.
+                // No other session can conflict, because this transaction has locked the check's row.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

@@ -1,5 +1,5 @@
-//! Invariant: no check is handed out before it is due or while it has a live lease. The snapshot that reads due checks
-//! is taken after the lock on the job's claims. A claim waits for no client, and writes nothing if no check is due.
+//! Invariant: a claim gives a lease only for a check that is due and has no live lease. The claim takes its snapshot of
+//! due checks after it has locked the job's claims. It waits for no client, and writes nothing if no check is due.
 
 use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
@@ -29,11 +29,11 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// The searches of a claim are limited, because they may find only checks that cannot run.
+/// A claim searches at most this often, because each search may find only checks that must be ended or moved.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// A claim of several jobs ends or moves at most about this many checks, and ends at most about this many expired
-/// leases. Without this limit, a role with thousands of such checks would delay the claims of other roles.
+/// A claim of several jobs ends or moves about this many checks at most, and ends about this many expired leases at
+/// most. Without this limit, a role with thousands of such checks would delay the claims of other roles.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 
@@ -80,8 +80,8 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// A claim of several jobs skips jobs that another transaction is claiming, which may be long and belong to another
-/// role.
+/// Skips a job that another transaction is claiming if the claim is for several jobs. The other transaction may take
+/// long, and may belong to another role.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
@@ -109,8 +109,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// The order in which jobs are served: by the place of the job's next check (see `target::Chosen`), then by the time
-/// when the job was last served, and then by the due time and id of the check.
+/// Checks are served in this order: first by their turn (see `target::Chosen`), then by when their job was last served,
+/// then by due time and id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
@@ -162,8 +162,8 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the checks that workers of the server are running. A job for external workers may have such checks if it
-    /// had a function until a moment ago.
+    /// Returns the checks that workers of the server are running. A job of external workers has such checks if it had a
+    /// function until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);

@@ -1,5 +1,7 @@
-//! Invariant: a lease is locked before its check, and the check is locked without waiting, so that there is no
-//! deadlock. If a client has locked the check, the lease is left for later.
+//! Ends expired leases.
+//!
+//! Invariant: a lease is locked before its check. The check is locked without waiting, so that no deadlock is possible.
+//! If a client has locked the check, a later call ends the lease.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
@@ -18,7 +20,8 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// The jobs share the number of leases, because a role that keeps its checks locked would otherwise delay the others.
+/// The jobs share the number of leases that one call ends. Otherwise a role that keeps its checks locked would delay
+/// the other roles.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);
@@ -27,7 +30,7 @@ pub fn sweep(now: Time) {
         let over = lease::overdue_of(&name, now, share);
         match job::find(&name) {
             Some(Ok(job)) => drop(book(&job, &over, now)),
-            // The job was removed with its checks, so only the leases remain.
+            // The job was removed together with its checks, but its leases are left.
             _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }

@@ -1,11 +1,11 @@
-//! Chooses the checks that a claim hands out.
+//! Chooses the checks for which a claim gives leases.
 //!
-//! A claim first reads as many of the oldest due checks as it may hand out. It then goes from target to target by
-//! index. If a target cannot be called, the claim skips all checks of the target in one step.
+//! A claim first reads as many of the oldest due checks as it may take. It then goes from target to target by index. If
+//! a target cannot be called, the claim skips all checks of the target in one step.
 //!
-//! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than its limits allow. Here,
-//! neither a claim nor an answer waits for another transaction. A session that removes rows that claims read must first
-//! take the lock on the job's claims.
+//! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than its limits allow. This
+//! module never waits for another transaction. A session that removes rows that claims read must first take the lock on
+//! the job's claims.
 
 use super::statements::lease::DueCheck;
 use super::statements::target::{self, Key};
@@ -25,20 +25,20 @@ use std::collections::{BTreeMap, HashMap};
 const STEPS: usize = 5000;
 const AT_LEAST: usize = 100;
 
-/// The jobs share the steps, because a role with thousands of targets that take no calls would otherwise delay the
-/// claims of other roles.
+/// Returns how many targets the search of one job visits. The jobs of a claim share the visits, because a role with
+/// thousands of targets that cannot be called would otherwise delay the claims of other roles.
 pub fn steps(jobs: usize) -> usize {
     (STEPS / jobs.max(1)).max(AT_LEAST)
 }
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The chosen checks. The first number is the check's place among the checks of its target, and the second number
-    /// is the place of the target.
+    /// The chosen checks. The first number is the check's place among the checks of its target. The second number is
+    /// the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
-    /// The map is empty if no target has a limit, a block or a failed call.
+    /// This map is empty if no target has a limit, a block or a failed call.
     pub targets: HashMap<Text, Target>,
-    /// The earliest time at which a further target will allow a call.
+    /// The earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,
@@ -71,7 +71,7 @@ pub fn choose(
         chosen.walk(job, is_known, &cursor, (max, steps(jobs)), now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // This claim begins with the target that follows the last target of the previous claim.
+    // Begins with the target after the last target of the previous claim.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =
@@ -203,7 +203,7 @@ pub enum Report {
     Down(String),
 }
 
-/// Does nothing under REPEATABLE READ or SERIALIZABLE, because such a transaction cannot see what others write.
+/// Does nothing under REPEATABLE READ or SERIALIZABLE, because such a transaction cannot see the reports of others.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

@@ -60,7 +60,7 @@ statement! {
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
-// The names only serve as suggestions, so the caller's snapshot is recent enough.
+// Reads with the caller's snapshot, because the names are only suggestions in an error.
 statement! {
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"

@@ -1,6 +1,7 @@
-//! Invariant: due checks and their leases are read with a snapshot that is newer than the lock on the job's claims.
-//! With an older one, a claim could choose a check that already has a lease. Lock order: the check's row, then its
-//! lease. A transaction that locks the lease first must not wait for the check.
+//! Invariant: due checks and their leases are read with a snapshot that is newer than the lock on the job's claims. An
+//! older snapshot could miss a lease, so a claim could give a second lease for the same check.
+//!
+//! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
@@ -21,8 +22,8 @@ statement! {
 }
 
 statement! {
-    /// Also returns the number of live leases, up to `most`. If the job has `most` live leases, `is_due` is false, and
-    /// the job's checks are not read.
+    /// Also returns the number of live leases, counted up to `most`. If the job has `most` live leases, the statement
+    /// does not read the job's checks, and `is_due` is false.
     pub fn ahead(job: &Text, now: Time, most: Option<i64>) -> (Ahead, i64) = query_latest(read_ahead),
     c"SELECT CASE WHEN $3 IS NULL OR n.live < $3
               THEN (SELECT true FROM awty.future_job AS f
@@ -57,7 +58,7 @@ statement! {
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
 }
 
-// The table has one row for each check in progress, so a scan is cheap.
+// A scan of the table is cheap, because the table has one row for each check in progress.
 statement! {
     pub fn jobs_overdue(now: Time) -> Vec<Text> = query,
     c"SELECT DISTINCT l.job FROM awty_internal.lease AS l WHERE l.deadline <= $1"
@@ -86,8 +87,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is no longer pending, the stored message says that the check has gone, and the worker's own message is
-// dropped.
+// If the check is no longer pending, the message in `awty.attempt` says so and replaces the worker's own message.
 statement!(
     end_all,
     [
@@ -116,7 +116,7 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// The transaction that has locked a lease is answering it and may take long, so such a lease is skipped.
+// Skips a locked lease, because the transaction that has locked it is storing a report and may take long.
 statement! {
     fn extend_all(numbers: Vec<i64>, until: &[Time]) -> Vec<i64> = query,
     c"UPDATE awty_internal.lease AS l SET expires_at = greatest(l.expires_at, g.until)
@@ -252,7 +252,7 @@ pub struct End {
     pub sqlstate: Option<Text>,
     pub message: Option<Text>,
     pub result: Arg,
-    /// `None` if the check is no longer pending.
+    /// `None` means that the check is no longer pending.
     pub held: Option<bool>,
 }
 

@@ -1,5 +1,5 @@
-//! Invariant: a claim writes token buckets while it holds the lock on the job's claims. An answer writes circuit
-//! breakers while it holds the target's lock, and skips a target that another session has locked. So claims and answers
+//! Invariant: a claim writes token buckets while it holds the lock on the job's claims. A report writes circuit
+//! breakers while it holds the target's lock, and skips a target that another session has locked. So claims and reports
 //! never wait for each other.
 
 use super::lease::DueCheck;
@@ -35,7 +35,7 @@ statement! {
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 }
 
-// A claim must not wait for another transaction that has locked a bucket.
+// Skips locked buckets, because a claim must not wait for another transaction.
 statement! {
     fn upsert_buckets(job: &Text, names: Vec<Text>, left: Vec<f64>, now: Time, full: &[Time]) = query,
     c"WITH free AS MATERIALIZED (
@@ -152,10 +152,10 @@ statement! {
       ) AS g WHERE t.job = g.job AND t.target = g.target"
 }
 
-// The statement goes from target to target by index, so its cost does not depend on the number of checks.
+// Goes from target to target by index, so that the cost does not depend on the number of checks.
 statement! {
-    /// Returns targets of the job, and whether each has a check that can be handed out. Stops after `due` targets with
-    /// such a check, or after `steps` targets in all.
+    /// Returns targets of the job, each with whether a claim can give a lease for one of its checks. Stops after `due`
+    /// such targets, or after `steps` targets in all.
     pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           (SELECT n.entity_name, d.is_due, 1, d.is_due::pg_catalog.int4
@@ -248,7 +248,7 @@ impl Row for (Key, Breaker) {
     }
 }
 
-/// If `failed` is `None`, the target has answered.
+/// `failed` is `None` after a call that the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let Some((breaker, text)) = failed else { return delete_breaker(job, target) };
     let Breaker { failures, since, opened_at, opens } = breaker;
