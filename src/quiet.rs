@@ -1,8 +1,8 @@
-//! Ends holds of checks and pauses of jobs at their planned ends: the maintainer for all roles, `awty.travel()` for
-//! its own role. The launcher starts an inspection at the earliest planned end.
+//! Ends holds of checks and pauses of jobs at their planned ends. The maintainer does this for all roles, and
+//! `awty.travel()` for its own role. The launcher starts an inspection at the earliest planned end.
 //!
-//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. A row that
-//! another session has locked waits for the next inspection. A check that is held because of crashes stays held.
+//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. If another session
+//! has locked a row, the row waits for the next inspection. A check that is held because of crashes stays held.
 
 use crate::pg::clock;
 use crate::repeat::continuation::{Continuation, Decision};
@@ -17,12 +17,12 @@ use chrono::TimeDelta;
 use pgrx::pg_sys;
 
 const PIECE: i64 = 1000;
-/// An end that failed, or whose row was locked, is tried again after this time.
+/// If awty could not end a hold or pause, or its row was locked, awty tries again after this time.
 pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 pub type Place = (Time, i64);
 pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// All roles. Statements receive it as NULL.
+/// Stands for all roles. Statements receive it as NULL.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
@@ -38,21 +38,21 @@ pub fn announce(now: Time) {
 
 pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     for (role, first) in job::resume_passed(now, role) {
-        // Checks became due in the pause, so a worker must search from the first one.
+        // Checks became due during the pause, so a worker must search from the first of them.
         first.into_iter().for_each(|first| wakeup::at_commit(Some(role), clock::to_timestamp(first)));
     }
 }
 
-/// Ends one piece of the holds. Returns where the next call continues, or `None` after the last piece. Locked holds
-/// stay.
+/// Ends holds whose time has passed, at most one piece. Returns where the next call continues, or `None` after the last
+/// piece. Skips locked holds.
 pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     let passed = hold::passed(now, role, after.0, after.1, PIECE);
     let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
     if ids.is_empty() {
         return None;
     }
-    // A concurrent run that has seen such a hold marks its check when it commits. The next statement then finds the
-    // check.
+    // If a running check has such a hold, the commit of the run marks the check as held. The next statement then finds
+    // the check.
     hold::remove_unheld(&ids, now);
     for held in future_job::lock_held(&ids, settings::max_crashes()) {
         end_hold(&held, now);
@@ -77,8 +77,8 @@ fn end_hold(held: &LockedHeld, now: Time) {
     }
 }
 
-/// If the check became due during the hold, the job's `on_missed` applies. The caller has locked the check's row and
-/// removed its hold.
+/// Releases the check. If the check became due during the hold, the job's `on_missed` applies. The caller has locked
+/// the check's row and removed its hold.
 pub fn release(check: &Pending, job: &Job, ended: Option<Held>, now: Time) {
     future_job::release(check.id);
     check_stat::absolve(check.id);

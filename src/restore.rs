@@ -1,7 +1,7 @@
-//! Detects the restore of a server from a backup. The restored databases run no checks until `awty.adopt()`.
+//! Detects that the server was restored from a backup. The restored databases run no checks until `awty.adopt()`.
 //!
 //! A start is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not.
-//! `awty_internal.origin` stores after which restore a database was adopted.
+//! `awty_internal.origin` stores after which restore the database was adopted.
 //!
 //! Invariant: a later restore has a later time, whatever the clock shows. A copy of the disks without a backup is not
 //! detected, because PostgreSQL treats it as a crash.
@@ -25,12 +25,12 @@ pub enum Hold {
 
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns `None` if there was no restore, or if `awty.auto_adopt` was on at the restore.
+/// Returns the time of the last restore. A restore with `awty.auto_adopt` on does not count.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// The postmaster calls this before recovery, because recovery removes the signal files.
+/// Notes a restore. The postmaster calls this function before recovery, because recovery removes the signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);

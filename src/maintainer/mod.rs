@@ -1,7 +1,7 @@
 //! The maintainer inspects one database and exits. Inspections happen after a start, on request, and as an audit at
-//! most once a minute. The audit finds checks that were not announced.
+//! most once a minute. The audit finds checks that no session has announced to the launcher.
 //!
-//! Invariant: an inspection without work writes nothing, and runs no user's code.
+//! Invariant: an inspection that finds no work writes nothing, and runs no user's code.
 
 mod task;
 
@@ -33,8 +33,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Limits a VACUUM that waits for a reader of an index page. Meanwhile the next inspection and DROP EXTENSION wait,
-/// and DROP DATABASE fails after five seconds.
+/// Longest time of a VACUUM, which may have to wait for a reader of an index page. During this wait, the next
+/// inspection and DROP EXTENSION wait too, and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[pg_guard]
@@ -46,7 +46,8 @@ pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session_settings::override_settings();
-    // The maintainer waits for no standby, because no check runs before the first inspection has committed.
+    // The maintainer does not wait for standbys. Otherwise a missing standby would stop the first inspection, before
+    // which no check runs.
     session_settings::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -58,8 +59,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // The inspection found no awty. If awty was installed meanwhile, the requested inspection needs the
-            // entry.
+            // The inspection found no awty, so the database's entry is removed. If awty was installed meanwhile,
+            // another inspection is requested, and the entry stays for it.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -106,8 +107,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // A crash leaves rows in `in_flight`. They are handled before the first worker starts, because this
-            // worker's rows look the same.
+            // A crash leaves rows in `in_flight`. They are handled before the first worker starts, because the rows of
+            // live workers look the same.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -126,9 +127,9 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // A day's partition must exist before the day's first check ends, because it cannot be created once the
-        // default partition has rows of the day. A held database also needs partitions, because logical replication
-        // may send rows.
+        // A day's partition must exist before the day's first check ends, because PostgreSQL cannot create it once the
+        // default partition has rows of this day. A held database also needs partitions, because logical replication
+        // may insert rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -255,7 +256,7 @@ fn hold_late(_now: Time) {
         let mut late = hold::late(after, STRAYS);
         let Some(last) = late.last() else { break };
         after = *last;
-        // A hold would undo the run of a running check.
+        // Skips running checks, because a hold would roll back their runs.
         shmem::read(|shared| late.retain(|id| shared.running_since(here, *id, mono).is_none()));
         if !late.is_empty() {
             hold::apply(inspected::lock_some_of(&late));
@@ -281,7 +282,8 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// A busy database is vacuumed every few seconds. Other maintenance is rarer, because clients may wait for it.
+/// Returns whether it is time for maintenance, and for a VACUUM. A busy database needs a VACUUM every few seconds.
+/// Maintenance is rarer, because clients may have to wait for it.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
@@ -303,7 +305,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // VACUUM has ended the transaction and so released the locks on awty's tables.
+        // The VACUUM has ended the transaction and released the locks on awty's tables, so they are locked again.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

@@ -1,4 +1,5 @@
-//! Runs the maintainer's tasks. A failed task is logged and shown in `awty.status`. The others still run.
+//! Runs the maintainer's tasks. If a task fails, the failure is logged and shown in `awty.status`, and the other tasks
+//! still run.
 
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
@@ -13,7 +14,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Longest wait of a client for a change of partitions.
+/// Longest time that a task waits for a lock. Clients may have to wait behind it.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
@@ -51,7 +52,7 @@ pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     );
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
-        // A failed task stops no check, so it must not hide a problem that does.
+        // A failed task stops no check. So this problem must not replace a problem that stops checks.
         if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == DatabaseProblem::None) {
             line.set_trouble(DatabaseProblem::Maintenance, now);
         }

@@ -160,7 +160,7 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
         }
         let login = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_authid>()).rolcanlogin;
         pg_sys::ReleaseSysCache(tuple);
-        // Since PostgreSQL 17 a worker may connect as a role that cannot log in.
+        // Since PostgreSQL 17, a background worker can connect as a role that has no LOGIN.
         if !login && cfg!(any(feature = "pg15", feature = "pg16")) {
             return Err(CannotConnect::NoLogin);
         }
@@ -176,8 +176,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// Only a session of the database knows the members of `pg_database_owner`, but the launcher is connected to no
-/// database.
+/// Returns whether the role may connect because it is a member of `pg_database_owner`. Its members are known only in a
+/// session of the database, but the launcher is connected to no database.
 ///
 /// # Safety
 ///

@@ -1,7 +1,7 @@
-//! Returns PostgreSQL's ERRORs as PG_TRY does. A panic of pgrx would lose the CONTEXT and any SQLSTATE that is not
-//! standard.
+//! Returns PostgreSQL's ERRORs as PG_TRY does. (If pgrx turned the ERROR into a panic, the CONTEXT and any non-standard
+//! SQLSTATE would be lost.)
 //!
-//! Invariant: [`catch`] restores the stacks of handlers and of error contexts. After an error the caller must abort
+//! Invariant: [`catch`] restores the stacks of handlers and of error contexts. After an error, the caller must abort
 //! the transaction.
 
 use super::sqlstate;
@@ -29,7 +29,7 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
 pub struct Raised {
     pub failure: Failure,
     pub hint: String,
-    /// The error's position in the parsed text, in characters from 1. 0 if unknown.
+    /// The error's position in the parsed text, in characters from 1, or 0 if unknown.
     pub position: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Counts changes, so that a session knows whether its cached data is current. A session counts its own changes at
-//! the end of their statement. It counts changes of others when it takes a lock or calls [`listen`].
+//! Counts changes in the database, so that a session knows whether its cached data is current. A session counts its own
+//! changes at the end of the statement. It counts changes by other sessions when it takes a lock or calls [`listen`].
 
 use super::catalog;
 use pgrx::pg_sys;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. Their triggers invalidate the type
+/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. The triggers of these tables invalidate the type
 /// `awty_internal.change` (OID: `TYPE`) in all sessions.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
@@ -47,8 +47,8 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
 
 /// Tells all sessions that a row of `awty.job`, `awty.rule` or `awty.calendar` has changed.
 ///
-/// Invalidates a type instead of a table. At each message about an open table, PostgreSQL rebuilds the table's
-/// description recursively, and queries of `awty.job` would fail after 3,000 messages.
+/// The message invalidates a type instead of a table. At each message about an open table, PostgreSQL rebuilds the
+/// table's description recursively, so queries of `awty.job` would fail after 3,000 messages.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.
@@ -75,7 +75,7 @@ fn watch() {
     });
 }
 
-/// A change of `table`, or of any table if `table` is invalid.
+/// PostgreSQL calls this when `table` has changed. If `table` is invalid, any table may have changed.
 unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
     RELATIONS.fetch_add(1, Ordering::Relaxed);
     if table == pg_sys::InvalidOid || table.to_u32() == TYPE.load(Ordering::Relaxed) {

@@ -1,6 +1,6 @@
-//! Locks that let one transaction at a time claim checks of a job, or write the state of a target.
+//! Locks for claims and targets: one transaction at a time claims checks of a job, or writes the state of a target.
 //!
-//! They are object locks with the OID of a table as their class. So no SQL command can take them.
+//! They are object locks with the OID of a table as their class, because no SQL command can take such a lock.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;

@@ -1,6 +1,7 @@
 //! Parses a user's expression over the row of a table, and writes it back with qualified names.
 //!
-//! Invariant: the expression is never executed here. Its text is parsed alone, before it is combined with other text.
+//! Invariant: this module never executes the expression. It parses the expression's text alone, before any other text
+//! is added.
 
 use super::catch::{Raised, catch_raised};
 use super::owner::set_local;
@@ -15,7 +16,7 @@ const ROW: &CStr = c"t";
 pub struct Expression {
     pub text: String,
     pub columns: Vec<i16>,
-    /// The expression's type. For a domain, the base type.
+    /// The type of the expression's value. For a domain, this is the base type.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,
@@ -213,7 +214,8 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// Returns `false` only for a function whose body uses only PostgreSQL's own immutable functions.
+/// Returns whether settings can change the function's result. This is `false` only for a function whose body uses
+/// nothing but PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL's parser has written the column.
     unsafe {

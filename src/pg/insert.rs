@@ -1,11 +1,11 @@
-//! Inserts rows into a partitioned table without an executor, as COPY FROM does. Starting an executor costs more than
-//! the row itself.
+//! Inserts rows into a partitioned table without an executor, as COPY FROM does, because starting an executor costs
+//! more than the row itself.
 //!
-//! Invariant: a row is inserted in this way only if an INSERT would do the same. Triggers, rules, forced row
-//! security, another owner, or other columns need SQL. Constraints and index expressions have the same user and
-//! `search_path` as in SQL.
+//! Invariant: a row is inserted in this way only if an INSERT would do the same. Otherwise it is left to SQL, for
+//! example if the table has triggers, rules, forced row security, another owner or other columns. Constraints and index
+//! expressions run with the same user and `search_path` as in SQL.
 //!
-//! Does not: fire triggers. So no constraint may be deferrable or a foreign key.
+//! Does not: fire triggers. So the table may have no deferrable constraint and no foreign key.
 
 use super::owner::as_owner;
 use super::{changes, unbound};
@@ -17,7 +17,8 @@ pub type Column = (&'static CStr, pg_sys::Oid);
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Inserts rows that have a value for each column, up to the first row that needs SQL. Returns their number.
+/// Inserts rows that have a value for each column. Stops at the first row that needs SQL. Returns the number of
+/// inserted rows.
 pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &[[Option<pg_sys::Datum>; N]]) -> usize {
     // SAFETY: the caller has locked the table. After an ERROR, the abort closes the relations and frees the memory.
     as_owner(|| unsafe {
@@ -61,7 +62,7 @@ unsafe fn insert_into<const N: usize>(
         }
         unbound::exec_cleanup_tuple_routing(state, routing);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // Frees the slots that tuple routing makes for partitions with another order of columns.
+        // Frees the slots that tuple routing makes for partitions whose columns have another order.
         pg_sys::ExecResetTupleTable((*estate).es_tupleTable, false);
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::FreeExecutorState(estate);

@@ -2,8 +2,8 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Checks whether the numbers together have more than `max` digits. A dozen bytes may hold 131,072 digits, so 1 MiB
-/// of jsonb may become 10 GB of text.
+/// Returns whether the numbers of the value together have more than `max` digits. A dozen bytes can hold 131,072
+/// digits, so 1 MiB of jsonb can become 10 GB of text.
 ///
 /// # Safety
 ///

@@ -1,6 +1,6 @@
 //! Wraps PostgreSQL. Only this module and `process` use PostgreSQL in unusual ways, which README.md lists.
 //!
-//! Invariant: this module does not know jobs, checks or rules.
+//! Invariant: no code in this module depends on jobs, checks or rules.
 
 pub mod array;
 pub mod caller;

@@ -1,4 +1,5 @@
-//! Runs code as the owner of awty's tables, with a fixed `search_path`. No other code reads or writes these tables.
+//! Runs code as the owner of awty's tables, with a fixed `search_path`. All code that reads or writes these tables runs
+//! here.
 //!
 //! Invariant: no user's code runs inside [`as_owner`]. Only the owner can add triggers, rules or policies to awty's
 //! tables. Every name is qualified or in `pg_catalog`. An ERROR aborts the (sub)transaction, which restores user and

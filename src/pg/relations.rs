@@ -1,7 +1,7 @@
-//! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them. A lock on the extension would not
-//! do, because any role can block it with ALTER FUNCTION … DEPENDS ON EXTENSION.
+//! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them. A lock on the extension would be no
+//! alternative, because any role can block it with ALTER FUNCTION … DEPENDS ON EXTENSION.
 //!
-//! Invariant: this module never waits for a lock while it holds another. So DROP EXTENSION cannot deadlock with it.
+//! Invariant: this module never waits for one lock while it holds another, so DROP EXTENSION cannot deadlock with it.
 
 use super::{catalog, changes, subtransaction};
 use pgrx::pg_sys;
@@ -14,7 +14,7 @@ pub struct Name(pub &'static CStr, pub &'static CStr);
 pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
 pub const JOB: Name = Name(c"awty", c"job");
 const ALERT: Name = Name(c"awty", c"alert");
-/// `RELATIONS` lacks `job_stat`, because neither runs nor clients use it.
+/// `job_stat` is not in `RELATIONS`, because neither runs nor clients use it.
 pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 pub const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
@@ -23,7 +23,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// Only external workers use the last six relations.
+/// All relations that awty locks. Only external workers use the last six.
 const RELATIONS: [Name; 21] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -47,7 +47,7 @@ const RELATIONS: [Name; 21] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Every purpose locks this many relations from the start of the list.
+/// Every purpose locks this many relations, from the start of `RELATIONS`.
 const COMMON: usize = 15;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -55,12 +55,14 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Each purpose takes its strongest lock at once. A transaction that reads and then writes could deadlock with
-/// REINDEX, which excludes writers before readers.
+/// What a transaction will do with the relations, which decides the strength of its locks. The transaction takes the
+/// strongest lock at once. If it first read and then wrote, it could deadlock with REINDEX, which excludes writers
+/// before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Locks the history only when a check ends, because a long client transaction must not block new partitions.
+    /// Takes the lock for writing the history only when a check ends, because a long transaction of a client must not
+    /// block new partitions.
     Write,
     Run,
     Lease,

@@ -1,24 +1,25 @@
-//! Runs a role's expressions with its rights, over its own table.
+//! Evaluates expressions over a role's table, with the rights of this role.
 //!
-//! Invariant: session settings do not change an expression's meaning. A row-level security policy that would hide
-//! rows raises an error.
+//! Invariant: settings of the session do not change an expression's meaning. A row-level security policy that would
+//! hide rows raises an error instead.
 
 use super::owner::{as_user, pin_search_path, set_local};
 use super::{catalog, scalar};
 use pgrx::pg_sys;
 
-/// Runs `body` with the current role's rights. The security-restricted operation keeps `body` from getting the
-/// session role's rights back.
+/// Runs `body` with the current role's rights, in a security-restricted operation. So `body` cannot switch back to the
+/// session's role and its rights.
 pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, body)
 }
 
-/// In a security-restricted operation, `body` cannot change the session's settings or its role.
+/// Runs `body` as the role, in a security-restricted operation. So `body` cannot change the session's settings or its
+/// role.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// Fixes the search path, and with `by_settings` all settings that change the text of values.
+/// Also fixes the search path. With `by_settings`, fixes all settings that change the text of values.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

@@ -66,7 +66,8 @@ fn unless(refusal: PgSqlErrorCode, body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// Always ends the subtransaction. If it stayed open, the client's transaction would be aborted.
+/// Runs `body` and always ends the subtransaction. If the subtransaction stayed open, the client's transaction would be
+/// aborted.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
     // SAFETY: restores the memory context and the resource owner, as a plpgsql exception block does.
     unsafe {
@@ -87,7 +88,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Returns whether the transaction cannot see later commits of others.
+/// Returns whether the whole transaction has one snapshot, so that it cannot see later commits by others.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: reads a variable.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

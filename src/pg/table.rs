@@ -121,7 +121,8 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     }
 }
 
-/// Counts also a deferrable primary key. PostgreSQL does not report its index as primary.
+/// Returns the index of the primary key, even if the key is deferrable. PostgreSQL does not report the index of a
+/// deferrable key as primary.
 ///
 /// # Safety
 ///
@@ -196,7 +197,7 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// Qualified, because a bare `character` would mean `character(1)`.
+/// Returns the type's name with its schema, because a bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
     // SAFETY: in a transaction. The name is copied.

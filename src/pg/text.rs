@@ -1,6 +1,6 @@
 //! Text in the database's encoding.
 //!
-//! Invariant: text is written back byte for byte. Only messages are converted.
+//! Invariant: awty writes stored text back byte for byte. It converts only the texts of messages.
 
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;

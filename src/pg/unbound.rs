@@ -1,6 +1,7 @@
-//! Declares PostgreSQL functions that pgrx lacks, or binds in an unsuitable way.
+//! Declares PostgreSQL functions that pgrx lacks, or declares in an unsuitable way.
 //!
-//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. Exceptions say why.
+//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. A function that is an
+//! exception says why.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
@@ -88,7 +89,7 @@ pub fn register_timeout(handler: TimeoutHandler) -> c_int {
     unsafe { c::RegisterTimeout(USER_TIMEOUT, Some(handler)) }
 }
 
-/// Raises only a FATAL.
+/// The only error that this function raises is a FATAL.
 ///
 /// # Safety
 ///
@@ -98,7 +99,7 @@ pub unsafe fn enable_timeout_after(id: c_int, delay_ms: c_int) {
     unsafe { c::enable_timeout_after(id, delay_ms) };
 }
 
-/// Raises only a FATAL.
+/// The only error that this function raises is a FATAL.
 ///
 /// # Safety
 ///
@@ -223,7 +224,7 @@ pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) 
 
 /// # Safety
 ///
-/// `node` comes from the parser, and `state` knows the tables.
+/// `node` comes from the parser. `state` has the tables to which the expression refers.
 pub unsafe fn transform_expr(
     state: *mut pg_sys::ParseState,
     node: *mut pg_sys::Node,

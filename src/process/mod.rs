@@ -1,7 +1,7 @@
-//! What all background processes of awty share.
+//! Code for all background processes of awty.
 //!
-//! Invariant: SIGTERM ends a process at its next interrupt check, even within a run. So no process outlives a
-//! shutdown or DROP DATABASE … WITH (FORCE).
+//! Invariant: SIGTERM ends a process at its next interrupt check, even within a run. So no process survives a shutdown
+//! or DROP DATABASE … WITH (FORCE).
 
 pub mod session;
 pub mod session_locks;
@@ -34,8 +34,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory. By default, it returns memory to the kernel as soon as 128 kB are free, and
-/// the next statement requests it again. Freeing one larger piece raises this threshold.
+/// Makes the C library keep freed memory. By default, the library returns memory to the kernel when 128 kB are free,
+/// and requests it again for the next statement. Freeing a larger block once raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -49,7 +49,7 @@ pub struct Assignment {
     pub generation: u64,
 }
 
-/// A process's name contains no job or role, because every role can see it.
+/// The name of the process contains no job or role, because every role can see the name.
 pub fn describe(
     name: &CStr,
     function: &CStr,
@@ -87,7 +87,7 @@ pub fn assignment() -> Assignment {
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
-/// SIGINT keeps its handler, which cancels the current run.
+/// Leaves SIGINT with its handler, which cancels the current run.
 pub fn listen_to_signals() {
     // SAFETY: installs PostgreSQL's own handlers.
     unsafe {
@@ -95,7 +95,8 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // pqsignal() would not tell the handler which process sent the SIGTERM.
+        // Calls sigaction() directly, because a handler that pqsignal() installs cannot know which process sent the
+        // SIGTERM.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -103,7 +104,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // A SIGHUP before this point had no effect, so the configuration is read again.
+        // A SIGHUP that arrived before this point was ignored, so the configuration is read again.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
@@ -151,7 +152,7 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// With code 1, the postmaster may restart the process.
+/// Ends the process. After code 1, the postmaster may restart it.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };
@@ -159,14 +160,16 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// A server does not start while a process of its predecessor is left.
+/// Returns whether the postmaster is gone. A process without a postmaster must exit, because the server cannot start
+/// again while such a process exists.
 pub fn is_orphan() -> bool {
     // SAFETY: a global of this process.
     let postmaster = unsafe { pg_sys::PostmasterPid };
     u32::try_from(postmaster).is_ok_and(|postmaster| postmaster != std::os::unix::process::parent_id())
 }
 
-/// DROP, RENAME and copies of a database wait only five seconds for connections to end.
+/// Returns whether a command such as DROP DATABASE waits for the database's connections to end. Such a command waits
+/// only five seconds.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

@@ -1,4 +1,4 @@
-//! Cleans the session between runs.
+//! Cleans up the session between runs.
 //!
 //! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run.
 
@@ -12,8 +12,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does the same as DISCARD ALL, except for settings, which the transaction has undone, and LISTEN, which awty
-/// refuses.
+/// Does the same as DISCARD ALL, with two exceptions. The end of the transaction has restored the settings, and there
+/// is no LISTEN to end, because awty refuses it.
 pub fn clean() {
     if !has_temporary_schema() {
         // SAFETY: outside of a transaction, no portal, prepared statement or lock belongs to one.
@@ -37,7 +37,7 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// A transaction is needed only to drop temporary tables.
+/// Returns whether the session has temporary tables, because dropping them needs a transaction.
 fn has_temporary_schema() -> bool {
     let (mut schema, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: a getter.

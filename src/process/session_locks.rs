@@ -1,4 +1,4 @@
-//! Keeps a worker's locks on awty's tables between quick runs, because taking the locks takes longer than many runs.
+//! Keeps a worker's locks on awty's tables between quick runs, because taking these locks takes longer than many runs.
 //!
 //! Invariant: a lock is kept for at most [`HOLD`], and never while the worker sleeps.
 
@@ -51,8 +51,8 @@ pub fn let_go() {
     }
 }
 
-/// PostgreSQL releases session locks only at an abort. A process that exits between transactions must release them
-/// itself.
+/// A process that exits between transactions must release its session locks itself, because PostgreSQL releases them
+/// only at an abort.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

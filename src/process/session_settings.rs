@@ -2,7 +2,7 @@ use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Overrides settings of the role or the database that could stop checks, or run them as another role.
+/// Overrides settings of the role or the database that could stop checks, or make checks run as another role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -14,19 +14,20 @@ pub fn override_settings() {
         (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),
-        // Parallel workers would escape the run's time limit.
+        // Parallel workers are off, because the time limit of a run would not apply to them.
         (c"max_parallel_workers_per_gather", c"0"),
     ] {
         set(name, value);
     }
 }
 
-/// Makes commits asynchronous unless `awty.synchronous_commit` is on, because awty flushes once per batch.
+/// Makes commits asynchronous if `awty.synchronous_commit` is off, because awty flushes once per batch.
 pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// A commit waits for the local flush, which includes all earlier commits, but not for standbys.
+/// Makes the commit in `body` wait for the local flush, which includes all earlier commits. The commit does not wait
+/// for standbys.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();

@@ -1,6 +1,6 @@
 use pgrx::pg_sys;
 
-/// May be called in a signal handler.
+/// Safe to call in a signal handler.
 pub fn is_waiting() -> bool {
     // SAFETY: MyProc is set before a transaction can run.
     unsafe { is_in_wait(pg_sys::MyProc) }

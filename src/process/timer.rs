@@ -1,9 +1,10 @@
-//! Cancels a run at its time limit. A run that catches the cancellation is terminated after [`GRACE`].
+//! Cancels a run at its time limit. If the function catches the cancellation, the process is terminated after
+//! [`GRACE`].
 //!
-//! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. It never interrupts a commit that waits
-//! for a synchronous standby, because PostgreSQL would keep the commit.
+//! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. It never interrupts a commit that waits for
+//! a synchronous standby, because PostgreSQL would keep the commit.
 //!
-//! PostgreSQL's timers use the wall clock. If it jumps, the launcher interrupts the run.
+//! PostgreSQL's timers use the wall clock. If this clock jumps, the launcher interrupts the run.
 
 use super::sync_rep;
 use crate::pg::unbound;
@@ -44,8 +45,9 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout)) };
 }
 
-/// Ends the session [`GRACE`] after the time at which the call is cancelled: by [`arm_cancel`], or by the session's
-/// `statement_timeout`. The function can catch a cancellation, and can set `statement_timeout` afterwards.
+/// Ends the session [`GRACE`] after the call is cancelled. The call is cancelled by [`arm_cancel`] or by the session's
+/// `statement_timeout`, whichever is first. Both limits are needed, because the function can catch a cancellation and
+/// can then change `statement_timeout`.
 pub fn arm_terminate(timeout: Duration) {
     // SAFETY: reads a setting.
     let of_statement = u64::try_from(unsafe { pg_sys::StatementTimeout }).unwrap_or_default();

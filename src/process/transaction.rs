@@ -1,7 +1,7 @@
 //! Runs code in a transaction.
 //!
-//! Invariant: when [`transaction`] returns, no transaction is open. After a failure, all changes are rolled back.
-//! After a FATAL error (termination), it does not return.
+//! Invariant: when [`transaction`] returns, no transaction is open. After a failure, all changes are rolled back. After
+//! a FATAL error, which terminates the process, [`transaction`] does not return.
 
 use super::session_locks;
 use crate::pg::catch::{Failure, catch};
@@ -16,7 +16,7 @@ pub enum Verdict<R> {
     Rollback(R),
 }
 
-/// Calls `body` in a transaction block, as after BEGIN. Otherwise Citus would commit on other nodes after each
+/// Calls `body` in a transaction block, as after BEGIN. Without a block, Citus would commit on other nodes after each
 /// statement.
 pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     begin_and_end(true, body)

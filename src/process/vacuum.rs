@@ -1,4 +1,4 @@
-//! Runs VACUUM through a portal. VACUUM commits, which SPI does not support.
+//! Runs VACUUM through a portal, because VACUUM commits and SPI does not support that.
 //!
 //! Invariant: this VACUUM blocks only DDL on the table, and waits for no lock.
 
@@ -9,7 +9,7 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// The statistics of the whole database are left to autovacuum.
+// Leaves the statistics of the whole database to autovacuum.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
@@ -20,7 +20,7 @@ pub fn future_job() {
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
         return;
     }
-    // Runs without a pause. The table's storage parameter would have this effect only in autovacuum.
+    // Runs without pauses. The table's storage parameter for this applies only to autovacuum.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, without a block of several statements.
     unsafe {

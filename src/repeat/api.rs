@@ -56,7 +56,8 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// A query can be cancelled between two times, because each search in a calendar may take milliseconds.
+/// The loop checks for interrupts, so that a query can be cancelled. Each time may take milliseconds of search in a
+/// calendar.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -94,8 +95,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// The job's first repetition. A due check is not left to workers, because they may not know yet that the job has
-    /// repetitions.
+    /// Whether this is the job's first repetition. Workers may not know yet that the job has repetitions, so the call
+    /// itself handles a check that is due.
     is_first: bool,
 }
 
@@ -118,7 +119,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     let job = rights::schedulable_job(&name)?;
     function::check(&job)?;
     terms.calendar = calendar.as_ref().map(Text::to_string);
-    // Lock order: the calendar, then the check, as in `awty.create_calendar()`.
+    // Lock order: first the calendar, then the check, as in `awty.create_calendar()`.
     let known = calendar.map(|calendar| calendar::for_use(&calendar, job.role)).transpose()?;
     let calendar = known.map(|known| Rc::clone(&known.calendar));
     let now = clock::now();

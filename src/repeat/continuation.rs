@@ -1,4 +1,4 @@
-//! Schedules the next check of a repetition when a check ends.
+//! Schedules the next check of a repetition when its check ends.
 //!
 //! Lock order: the check's row, then its row in `awty_internal.repetition`, for reading and for writing.
 
@@ -58,7 +58,7 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// The check may have a row in `awty_internal.check_stat`, even before its first run.
+    /// Returns whether the check may have a row in `awty_internal.check_stat` even before its first run.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
@@ -144,8 +144,8 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // A worker may already have searched for checks of this time, so the next check is announced like a new
-            // one.
+            // The next check is already due, and a worker may have searched for checks of this time before. So the
+            // check is announced like a new one.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,4 +1,4 @@
-//! Computes future occurrences. Returns none, and no error, if PostgreSQL no longer knows the time zone.
+//! Computes future occurrences. If PostgreSQL no longer knows the time zone, there are none, and there is no error.
 
 use super::terms;
 use crate::call::args::Args;

@@ -1,7 +1,7 @@
 //! Repetitions.
 //!
-//! Invariant: a row of `awty_internal.repetition` has exactly one check, pending or on hold. The transaction that
-//! ends this check inserts the next one or removes the row.
+//! Invariant: a row of `awty_internal.repetition` has exactly one check, which is pending or held. The transaction that
+//! ends this check inserts the next check or removes the row.
 
 mod api;
 pub mod continuation;
@@ -45,8 +45,8 @@ pub fn repetition(
     }
 }
 
-/// Returns `None` if PostgreSQL does not know the time zone, the calendar is closed at all planned times, or the row
-/// is invalid.
+/// Returns `None` if PostgreSQL does not know the time zone, if the calendar is closed at all planned times, or if the
+/// row is invalid.
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let terms = &stored.terms;
     let zone = zone::find(&terms.zone)?;
@@ -56,7 +56,7 @@ pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> 
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 
-/// All time is open if the calendar's row was deleted by hand.
+/// Returns `None` if the calendar's row was deleted by hand. All time then counts as open.
 fn stored_calendar(name: &Text) -> Option<Rc<Calendar<Local>>> {
     calendar::find(name).map(|known| Rc::clone(&known.calendar))
 }

@@ -1,5 +1,5 @@
-//! Remembers the checks of the current run. If the function changes its own check, for example with
-//! `awty.schedule()`, this is the run's answer.
+//! Remembers which checks the current run executes. If the function changes its own check, for example with
+//! `awty.schedule()`, the change counts as the result of the run.
 
 use std::cell::RefCell;
 

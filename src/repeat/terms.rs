@@ -1,4 +1,4 @@
-//! Invariant: a time zone is stored in PostgreSQL's spelling, or as UTC if times depend on none.
+//! Invariant: a time zone is stored in PostgreSQL's spelling. If no planned time depends on the zone, UTC is stored.
 
 use super::statements::repetition::Definition;
 use crate::calendar::Known;
@@ -53,7 +53,8 @@ pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
     Some((rhythm, stored_zone(args, 2)??))
 }
 
-/// Returns `None` if the argument is invalid, and `Some(None)` if PostgreSQL knows no such zone.
+/// Returns `None` if the argument is invalid. Returns `Some(None)` if the argument is valid but PostgreSQL does not
+/// know the zone.
 pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
     let zone = args.text(index, "zone", MAX_ZONE).ok()??;
     Some(zone::find(&zone.to_string()))

@@ -1,5 +1,5 @@
-//! Validates the expressions of a rule. An expression may read only one row, and its value may change only when the
-//! row is written.
+//! Validates the expressions of a rule. An expression may read only one row. Its value must not change unless the row
+//! is written.
 
 use crate::error::{Result, WatchError};
 use crate::pg::catch::Raised;
@@ -37,8 +37,7 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // A replaced calendar changes the result of functions that read it. awty handles such a change only for the
-    // argument `due`.
+    // If a calendar is replaced, functions that read it have new results. awty handles this only in the argument `due`.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

@@ -1,9 +1,9 @@
-//! A rule says when a row of its table is late. This room finds a rule with all that belongs to it, and reads rows as the
-//! rule sees them. [`watch`](crate::watch) handles these rows.
+//! A rule says when a row of its table is late. This module finds a rule with all its parts, and reads rows as the rule
+//! sees them. The module [`watch`](crate::watch) handles these rows.
 //!
 //! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
 //!   parts.
-//! - [`statements`] has the rule, its functions and objects, and the rows of its table.
+//! - [`statements`] has the SQL statements on the rule, its functions and objects, and the rows of its table.
 
 pub mod condition;
 pub mod fault;
@@ -44,18 +44,19 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Returns the rule and its calendar as they are now. A transaction that changes them is visible some moments before
-    /// it tells other sessions to renew their caches, and schedules the walk and the sweep that call this function.
+    /// Returns the rule and its calendar without the cache, for the walk and the sweep. A transaction that changes a
+    /// rule schedules them. When this transaction commits, the change is visible some moments before the caches of
+    /// other sessions are invalidated.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();
         Self::find(name)
     }
 
-    /// Returns the rule from a cache, which is valid until a system catalog, a job or a rule changes.
+    /// Returns the rule from a cache. A cached rule is valid until a system catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
-        // `job::find` comes before the counts of changes are read. It receives pending invalidations, which raise these
-        // counts.
+        // Calls `job::find` before reading the counts of changes, because `job::find` receives pending invalidations,
+        // which raise these counts.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
         let now = [changes::of_rows(), changes::of_relations(), changes::of_functions()];
         if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {

@@ -1,7 +1,7 @@
 //! Writes the results of a run.
 //!
 //! Invariant: a result is written only if the check's row is unchanged since the run has read it. The row is locked
-//! without waiting. If another session has changed or locked it, nothing is written.
+//! without waiting. If another session has changed or locked the row, nothing is written.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -32,7 +32,7 @@ impl Timing {
 
 pub struct Conflict;
 
-/// If `suspected` is false, only checks with failed runs have rows in `awty_internal.check_stat`.
+/// If `suspected` is false, the only checks with a row in `awty_internal.check_stat` are those with failed runs.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -44,7 +44,8 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // The end of a check without a repetition depends on nothing that a lock protects.
+        // If the check has no repetition, its end needs nothing that the row's lock would protect, so the row can be
+        // deleted at once.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)
@@ -108,7 +109,7 @@ pub fn failure(
     let untold = untold::of(row);
     let mut check = row.check();
     if untold.is_some_and(|untold| untold::raise(&untold, &job.name, &row.key(), timing.finished_at)) {
-        // Each level of an alert counts its own attempts.
+        // Attempts are counted per level of an alert, so a new level starts at 0.
         check.attempt = 0;
     }
     let wanted = continuation.failed(row.id, &check, how, timing.finished_at);

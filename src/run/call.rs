@@ -42,7 +42,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     }
     // SAFETY: as above.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-    // In the job of a rule, `-infinity` means that the watched row has met the rule.
+    // The function of a rule's job returns `-infinity` for a watched row that has met the rule.
     let is_rule = watch::is_rules(job);
     let answer = |time: Option<TimestampWithTimeZone>| match time.map(i64::from) {
         Some(i64::MIN) if is_rule => Answer::Met,
@@ -56,8 +56,8 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// Calls the function, and executes the work that it has deferred to the commit. An ERROR in this work counts as an
-/// ERROR of the function.
+/// Calls the function. Then executes the work that the function has deferred to the commit, so that an ERROR in this
+/// work counts as an ERROR of the function.
 ///
 /// # Safety
 ///
@@ -98,10 +98,11 @@ unsafe fn call(
     Ok(result)
 }
 
-/// Fires deferred triggers now, under the role's settings and limits, and before the check's row is locked.
+/// Fires deferred triggers now, because the role's settings and limits still apply and the check's row is not locked
+/// yet.
 ///
-/// Closes all cursors, because a commit executes the queries of cursors WITH HOLD. A client's cursors stay open,
-/// because its transaction does not commit here.
+/// Closes all cursors, because a commit would execute the queries of cursors WITH HOLD. A client's cursors stay open,
+/// because the client's transaction does not commit here.
 fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,

@@ -1,15 +1,16 @@
 //! Counts crashes of the server against the checks that may have caused them.
 //!
-//! Before a worker runs a batch, it writes the batch's checks to `awty_internal.in_flight` and flushes. After a
-//! crash, the first inspection counts a crash against each check in this table. A mark in `pg_stat/` tells a clean
-//! shutdown from a crash.
+//! Before a worker runs a batch, it writes the ids of the batch's checks to `awty_internal.in_flight` and flushes.
+//! After a crash, the first inspection counts a crash against each check in this table. A file in `pg_stat/` marks a
+//! clean shutdown, after which no crash is counted.
 //!
-//! A check with a counted crash is a *suspect*. It runs alone, and in quarantine: the server runs only one suspect at
-//! a time, the least suspected first. A check whose run ended only its own process needs no quarantine. A check with
+//! A check with a counted crash is a *suspect*. It runs alone, and in quarantine: the server runs only one suspect at a
+//! time, the least suspected first. A check whose run ended only its own process needs no quarantine. A check with
 //! `awty.max_crashes` crashes is held, but never deleted.
 //!
-//! Invariant: a crash counts once against a check. If a suspect was in quarantine, only this suspect is blamed. If a
-//! client locks a check right after the crash, the crash does not count against it.
+//! Invariant: a crash counts once against a check. If a suspect was in quarantine at the crash, the crash counts
+//! against no other suspect. If a client locks a check right after the crash, the crash does not count against this
+//! check.
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
@@ -18,10 +19,10 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// Counts a crash or an exit against each check of a run. Each of them runs alone next time, because only one is to
-/// blame.
+/// Counts a crash or an exit against each check of a run. Next time, each of these checks runs alone, because only one
+/// of them caused the crash.
 ///
-/// Returns `false` if the run had one check and a client has locked it.
+/// Returns `false` if the run had one check and a client has locked this check.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     let counted = check_stat::count(ids, suspicion);
     if let [id] = *ids
@@ -38,11 +39,11 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
 
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
-    // `in_flight` is read before the list of live workers. Otherwise a worker that has just written its row could
-    // seem dead.
+    // Reads `in_flight` before the list of live workers. In the other order, a worker that has just written its row
+    // could seem dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
-        // Entries of other databases do not count, because they may have been reused since the crash.
+        // Uses only entries of this database, because entries of other databases may have been reused since the crash.
         let entries = || (0_i32..).zip(&shared.workers).filter(|(_, entry)| entry.database == here);
         let alive: Vec<i32> = entries().filter(|(_, entry)| entry.is_occupied()).map(|(number, _)| number).collect();
         let abandoned = entries().filter(|(_, entry)| entry.occupancy() == Occupancy::Abandoned);
@@ -55,8 +56,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may name the same check, because a worker may take over checks of another. The shorter row comes
-    // first, because a check that is alone in its row counts as one that ran alone.
+    // Two rows may name the same check, because a worker may take over the checks of another worker. The shorter row
+    // comes first. If a check is alone in its row, its run counts as a run alone.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {

@@ -34,7 +34,7 @@ pub enum RunResult {
     Booked,
     Stale,
     Locked,
-    /// awty could not read the checks, or could not store their results.
+    /// awty could not read the checks, or could not store the results of the run.
     Left,
     NoExtension,
 }
@@ -64,10 +64,11 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// If a run of several checks fails, each half runs again, until only the checks with bad data fail.
+    /// Runs the checks as one set. If the run fails, runs each half of the set again, until only the checks with bad
+    /// data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
-            // The session could not be cleaned, but a later attempt may succeed.
+            // The session could not be cleaned up after an earlier run. A later attempt may succeed.
             return RunResult::Locked;
         }
         let began = clock::mono();
@@ -75,7 +76,7 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // The launcher can cancel the run until [`Self::note_end`] returns. So a late cancellation is cleared
+        // The launcher can cancel the run until [`Self::note_end`] returns. A cancellation that arrives late is cleared
         // afterwards.
         let struck = self.note_end().max(timer::disarm());
         session::clean();

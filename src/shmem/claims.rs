@@ -1,7 +1,7 @@
 //! Claims on checks, in the workers' entries.
 //!
-//! Invariant: at most one worker has claimed a check. The entry of a worker that dies during a run keeps its claims
-//! until the entry is used again.
+//! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
+//! the entry is reserved again.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -10,12 +10,12 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Longest wait of suspects until a dead worker's run is removed from `awty_internal.in_flight`.
+/// Longest time for which suspects wait until a dead worker's run is removed from `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves a free entry, or else the oldest entry of a dead worker, whose run is then not counted against its
-    /// checks.
+    /// Reserves a free entry. If there is none, reserves the oldest entry of a dead worker, whose run is then not
+    /// counted against its checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -61,7 +61,7 @@ impl SharedState {
         self.workers[worker].claims.clear();
     }
 
-    /// Keeps only one entry of a dead worker per role and database, so that entries remain for other roles.
+    /// Keeps only one entry per role and database for dead workers, so that other roles find free entries.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;
@@ -69,8 +69,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// A suspect must wait while `awty_internal.in_flight` names checks of a dead worker, because a crash would count
-    /// against them.
+    /// Returns `false` while `awty_internal.in_flight` names checks of a dead worker, because a crash would count
+    /// against these checks too.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

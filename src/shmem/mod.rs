@@ -30,24 +30,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// At most this many databases can have awty. awty ignores further databases and logs a message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
-/// At most this many roles have an entry. If more have work, those with the latest due times wait for their
+/// At most this many roles have an entry. If more roles have work, the roles with the latest due times wait for their
 /// database's next inspection.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
-    /// Address of the launcher's latch, the same in all processes.
     launcher: usize,
     wakes_at: Timestamp,
-    /// Time of the launcher's last turn, at most a second ago.
     pub heartbeat: Timestamp,
     pub clean_start: bool,
     pub quarantined: Option<marks::EntryId>,
     /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Starts and ends of workers so far. A role stores the number when it is served, so that the role that has
-    /// waited longest comes first.
+    /// Number of starts and ends of workers so far. A role stores this number when it is served. The role with the
+    /// smallest number has waited longest and comes first.
     pub served: u64,
-    /// Roles that wait for a worker. If there are any, workers end after their batch.
+    /// Number of roles that wait for a worker. If it is not 0, workers end after their batch.
     pub waiting: u32,
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,

@@ -12,15 +12,15 @@ pub struct RoleEntry {
     pub due: Timestamp,
     /// Earliest due time of checks that a worker is working through, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
-    /// A prepared transaction has announced checks that no worker sees before COMMIT PREPARED. The first time is when
-    /// a worker looks for them. The second is the earliest due time to look for.
+    /// For checks that a prepared transaction has announced, which no worker sees before COMMIT PREPARED. The first
+    /// time is when a worker searches for them. The second time is their earliest due time.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
     /// Failures of the role's workers in a row. A worker fails if it cannot connect, read or write, or if it is
     /// terminated during a run.
     pub failures: u32,
     pub last_served: u64,
-    /// Hash of the invalid job rows that were last logged, or zero.
+    /// Hash of the invalid job rows that were logged last, so that they are logged once. Zero if there are none.
     pub complaint: u64,
 }
 

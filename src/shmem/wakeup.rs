@@ -1,11 +1,11 @@
 //! Announces a transaction's checks to the launcher.
 //!
-//! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the
-//! earliest due time.
+//! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the earliest
+//! due time.
 //!
-//! A lost announcement never loses a check, because audits find all checks. A needless one does no harm, so rolled
-//! back savepoints may announce. PREPARE TRANSACTION also announces, because the session of COMMIT PREPARED does not
-//! know the checks.
+//! A lost announcement loses no check, because audits find all checks. A needless announcement does no harm, so checks
+//! of a rolled back savepoint may be announced. PREPARE TRANSACTION also announces, because the session of COMMIT
+//! PREPARED does not know the checks.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -22,11 +22,11 @@ struct Pending {
     inspection: bool,
     adopted: bool,
     end: Option<Timestamp>,
-    /// Checks that the transaction has written. After a rollback, their rows are dead.
+    /// Number of checks that the transaction has written. After a rollback, their rows are dead.
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// Checks that the transaction has ended. After a commit, their rows are dead.
+    /// Number of checks that the transaction has ended. After a commit, their rows are dead.
     ended: u64,
 }
 

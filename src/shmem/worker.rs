@@ -1,7 +1,7 @@
 //! A worker's entry, which also holds its claims. A claim ends with the process, or with a crash of the server.
 //!
-//! A claim cannot be a PostgreSQL lock: the abort of a failed run would release a session lock, and a job's
-//! `pg_advisory_unlock_all()` an advisory lock.
+//! A claim cannot be a PostgreSQL lock. The abort of a failed run would release a session lock, and a job that calls
+//! `pg_advisory_unlock_all()` would release an advisory lock.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -15,7 +15,7 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// After this time, other workers may take the checks that a running worker has prefetched.
+/// If a run takes longer than this, other workers may take the checks that its worker has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {
@@ -36,8 +36,8 @@ pub struct WorkerEntry {
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Checks that this worker plans to run next. The role's other workers skip them unless this worker is slow. Only
-    /// a claim is binding.
+    /// Checks that this worker plans to run next. The role's other workers skip them unless this worker is slow.
+    /// Another worker may still claim them.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 

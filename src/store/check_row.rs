@@ -1,8 +1,9 @@
-//! Reads and locks the row of a check. A run reads the row by key without a lock. At its end, it locks the row
+//! Reads and locks the row of a check. A run reads the row by key without a lock. At its end, the run locks the row
 //! without waiting.
 //!
-//! The table's access method takes the lock, because only it says which transaction has changed the row. If another
-//! transaction has, the run is undone. If the run itself has, it has ended its own check.
+//! The table's access method takes the lock, because it tells which transaction has changed the row. If another
+//! transaction has changed the row, the run is rolled back. If the run itself has changed the row, it has ended its own
+//! check.
 //!
 //! Invariant: a TID is used only in the transaction that read it. The transaction's table lock and snapshot keep the
 //! TID valid.
@@ -24,7 +25,7 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// Row locks are released at once, for `awty.travel()`.
+    /// Whether row locks are released at once, as `awty.travel()` needs.
     gives_back: bool,
 }
 
@@ -206,7 +207,7 @@ impl Table {
         }
     }
 
-    /// Only for a table from [`Table::open_latest`].
+    /// The table must come from [`Table::open_latest`].
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
@@ -222,7 +223,7 @@ impl Table {
         }
     }
 
-    /// Only for a table from [`Table::open_latest`].
+    /// The table must come from [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
@@ -274,8 +275,8 @@ impl Table {
         }
     }
 
-    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, SQL
-    /// deletes it.
+    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, the row is
+    /// deleted by SQL.
     pub fn delete(&self, row: &Row) {
         if !self.is_plain() {
             return future_job::remove(&[row.id]);
@@ -296,8 +297,8 @@ impl Table {
         locked
     }
 
-    /// Returns `false` without a change if any transaction has locked or changed the row. [`Self::lock`] then says
-    /// which one.
+    /// Returns `false` without a change if any transaction has locked or changed the row. [`Self::lock`] then finds out
+    /// which transaction.
     fn is_deleted_at_once(&self, row: &Row) -> bool {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();

@@ -64,7 +64,7 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// Reads the large table in pieces, up to the first incomplete piece, because new rows may arrive all the time.
+// Stops at the first incomplete piece of the large table, because new rows may arrive all the time.
 statement! {
     fn select_piece(after: i64, piece: i64) -> (Option<i64>, Vec<i64>) = query(read_piece),
     c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.check_id) END, pg_catalog.array_agg(p.check_id) FILTER (
@@ -86,7 +86,8 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// Deletes leftover rows: a worker with an outdated list of suspects has ended their checks.
+/// Deletes rows of checks that have ended. A worker with an outdated list of suspects leaves such a row when it ends
+/// the check.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

@@ -135,8 +135,8 @@ statement!(
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
 );
 
-// Updates an existing row of check_stat. ON CONFLICT would also lock it, and each lock in awty.travel() lengthens the
-// row's list of lockers.
+// Updates an existing row of check_stat without ON CONFLICT, because ON CONFLICT would also lock the row. In
+// awty.travel(), each lock lengthens the row's list of lockers.
 statement! {
     fn again(
         id: i64, slot: Time, done: i32, attempt: i32, run_time: TimeDelta, started_at: Time, lateness: TimeDelta,
@@ -194,7 +194,7 @@ pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &T
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Takes no lock, because a lock would undo a concurrent run.
+/// Takes no lock, because a lock would roll back a concurrent run.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }

@@ -54,7 +54,7 @@ const COLUMNS: [Column; 20] = [
     (c"context", pg_sys::TEXTOID),
 ];
 
-// For a check whose row is already deleted, without a row in check_stat.
+// The check has no row in check_stat, and its row in future_job is already deleted.
 statement! {
     archive_one,
     [

@@ -1,7 +1,7 @@
 //! SQL statements on `awty_internal.hold`.
 //!
-//! A hold also names the check's repetition, because a run may commit before it sees a new hold. The hold then names
-//! an ended check until the next inspection holds the next occurrence.
+//! A hold also names the check's repetition, because the check's run may commit without seeing a new hold. The hold
+//! then names an ended check. The next inspection moves it to the repetition's next occurrence.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 
@@ -40,7 +40,7 @@ statement! {
       RETURNING h.held_at, h.held_until"
 }
 
-// `f.held` could let a planner without statistics read the whole index of held checks.
+// With plain `f.held`, a planner without statistics could read the whole index of held checks.
 statement! {
     pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,
     c"SELECT 1 FROM awty.future_job AS f
@@ -55,7 +55,8 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// SKIP LOCKED skips a hold that a client is releasing. A client that finds it locked waits, and looks for it again.
+// Skips a hold that a client is releasing. If this statement has locked the hold, the client waits and then looks for
+// the hold again.
 statement! {
     /// Copies holds of ended occurrences to the pending occurrences of their repetitions, because a run may have
     /// scheduled an occurrence without seeing the latest hold. Does not set `held` yet.
@@ -88,9 +89,10 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// Skips a hold that a client is releasing. After a rollback, a later inspection finds it.
+// Skips a hold that a client is releasing. If the client rolls back, a later inspection finds the hold.
 statement! {
-    /// A check that was held during its run is not marked as held.
+    /// Returns which of the checks have a hold. A check that was held during its run has a hold before it is marked as
+    /// held.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }

@@ -25,7 +25,7 @@ statement!(
 );
 
 statement! {
-    /// A database without a job may be in the middle of a restore, which must create its own tables.
+    /// If a database has no job, a restore may be in progress. The restore must create the partitions itself.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }

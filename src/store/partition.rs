@@ -1,7 +1,7 @@
 //! Creates and drops the daily partitions of the history.
 //!
-//! Invariant: a client waits for a lock of this module no longer than the caller's `lock_timeout`. The module does
-//! not run while the database has no job, so that a restore can create the partitions under their own names.
+//! Invariant: a client waits for a lock of this module no longer than the caller's `lock_timeout`. While the database
+//! has no job, the module does not run, so that a restore can create the partitions under their own names.
 
 use super::typed::statement;
 use crate::pg::owner::as_owner;
@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 const AHEAD: i64 = 7;
-/// At most this many rows move out of the default partition, because writers wait meanwhile.
+/// At most this many rows are moved out of the default partition, because writers wait for the move.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,8 +115,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Locks both tables first. A reader that waits only for the default partition would miss the moved rows.
-            // A writer that has chosen it would fail.
+            // Locks both tables first. Otherwise a reader that waits only for the default partition would miss the
+            // moved rows, and a writer that has already chosen the default partition would fail.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }

@@ -1,6 +1,6 @@
 //! Prepared statements.
 //!
-//! Invariant: a statement is planned once and uses indexes, because a table that was empty at planning time may later
+//! Invariant: a statement is planned once, and its plan uses indexes. A table that was empty at planning time may later
 //! have ten million rows.
 
 use crate::pg::owner;
@@ -16,7 +16,7 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// Placeholder for an array of rows of `awty.future_job`. Its type's OID differs between databases.
+/// Stands for the type of an array of rows of `awty.future_job`, whose OID differs between databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;

@@ -1,7 +1,7 @@
 //! Runs a job's function without effects.
 //!
-//! Invariant: a dry run leaves no trace except advanced sequences, and locks no row. The caller must be the job's
-//! role. If it is not the session's role, the function runs in a security-restricted operation.
+//! Invariant: a dry run leaves no trace except advanced sequences, and locks no row. The caller must be the job's role.
+//! If the session has another role, the function runs in a security-restricted operation.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;
@@ -121,7 +121,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
             timer::arm_terminate(timeout);
         }
         let mut answers = ask(job, function, &[trial.row], caller)?;
-        // A run that cancelled or replaced its own check has answered successfully.
+        // If a run cancels or replaces its own check, the run counts as successful.
         Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })
     });
     let struck = timer::disarm_cancel();

@@ -1,7 +1,7 @@
 //! `awty.travel()` moves a transaction's clock ahead for a test, and runs the checks that become due.
 //!
-//! Invariant: a transaction with `awty.travel()` cannot commit. Only jobs of the session's only role run, so the role
-//! is never switched. Checks that are held, paused, or locked by another session do not run.
+//! Invariant: a transaction with `awty.travel()` cannot commit. The session must have only one role. Only jobs of this
+//! role run, so awty never switches roles. Checks that are held, paused, or locked by another session do not run.
 
 use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;
@@ -100,7 +100,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
-    // Each search starts where the last one ended, because earlier rows are dead.
+    // Each search starts where the last one ended, because the rows before that place are dead.
     let mut from = Time::UNIX_EPOCH;
     let mut ended = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);
@@ -148,7 +148,7 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Undoes also calls in nested subtransactions. These have higher numbers.
+/// Also undoes calls in nested subtransactions, whose numbers are higher.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -206,7 +206,8 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` lacks checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
+/// `fates` lacks two kinds of checks: those that their own run replaced or cancelled, and those that `apply_guards`
+/// ended before a run.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },

@@ -182,8 +182,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // Before the lock, because a caller without the right must not lock another user's table. After it, because the
-    // right may change meanwhile.
+    // The caller's right is checked twice. Before the lock, because a caller without the right must not lock another
+    // user's table. After the lock, because the right may have changed meanwhile.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -268,8 +268,8 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses the rule if its calendar is closed for too long: the search would end before a new row reaches every
-/// level.
+/// Refuses a rule whose calendar is closed for too long. The search for due times is limited, and would end before it
+/// reaches every level of a new row.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {
@@ -323,7 +323,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // No limits on checks and attempts. Otherwise an alert could miss a level if its row is checked often, or if
+        // Checks and attempts have no limits. Otherwise an alert could miss a level if its row is checked often, or if
         // the rule's function keeps failing.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {

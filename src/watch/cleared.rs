@@ -1,7 +1,7 @@
-//! Clears the alerts of rows, and calls the rule's `call_cleared` afterwards.
+//! Clears the alerts of rows. Afterwards, the function `call_cleared` of the rule is called.
 //!
-//! Invariant: the transaction that clears an alert only schedules this call. So the function never runs in a client's
-//! transaction, and its error never undoes the clearing.
+//! Invariant: the transaction that clears an alert only schedules the call of `call_cleared`. So the function never
+//! runs in a client's transaction, and its error never undoes the clearing.
 
 use super::statements::alert::{self, Open};
 use super::statements::cleared_alert;

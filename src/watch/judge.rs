@@ -1,7 +1,7 @@
 //! Runs the job of a rule: reads the rows of due checks, and raises alerts for late rows.
 //!
-//! The run locks open alerts only after the rule's function has returned, so that no client waits for this function.
-//! A client that changes a row locks the row's check, so the run cannot lock the check and is rolled back.
+//! The run locks open alerts only after the rule's function has returned, so that no client waits for this function. If
+//! a client changes a row, it locks the row's check. The run then cannot lock this check and is rolled back.
 
 use super::statements::alert::{self, Open};
 use super::statements::raised::{self, Raised};
@@ -37,7 +37,7 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     for (place, again) in judged(watched, given, &rows, now)? {
         answers[place] = again;
     }
-    // Walks and sweeps lock checks and alerts. Therefore they come after the rule's functions.
+    // Walks and sweeps lock checks and alerts, so they come after the calls of the rule's functions.
     for (place, work) in special {
         answers[place] = work(watched, now);
     }
@@ -111,8 +111,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // A client that stops a row now waits until the run has ended. A client that has locked a check before may
-        // have stopped its row.
+        // Locks the checks of the rows. From now on, a client that stops one of these rows waits for the end of the
+        // run. If a check is already locked, a client may have stopped its row, so the run is rolled back.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
             return Err(stops::overtaken(watched));
@@ -129,10 +129,12 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
-    // A session that has locked an alert may clear it or leave it open. So the row is checked again.
+    // If another session has locked an alert, this session may clear the alert or leave it open. So the row's check
+    // runs again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
-        // The check ends while the alert stays open. A sweep that read the row earlier must not clear the alert.
+        // These alerts stay open although their checks end. The write keeps a sweep from clearing them if the sweep has
+        // read their rows earlier.
         let touched = alert::touch(&rule.name, &stay);
         left.extend(stay.into_iter().filter(|key| !touched.contains(key)));
     }

@@ -1,5 +1,5 @@
-//! Visits many keys of a rule in pieces. Each piece is a transaction of its own, which stores the last key that it has
-//! visited, so that the next piece continues after this key.
+//! Visits many keys of a rule in pieces. Each piece has its own transaction, which also stores the last visited key, so
+//! that the next piece continues after this key.
 
 use crate::pg::clock;
 use crate::pg::text::Text;

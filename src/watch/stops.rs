@@ -1,7 +1,8 @@
 //! Stores when the clocks of rows were stopped, for rules with `stopped`.
 //!
-//! Invariant: only the run of a row's check, or a transaction that has locked the check, writes the row's stops. If a
-//! transaction stops or continues a row, the stop begins or ends at the transaction's start.
+//! Invariant: only the run of a row's check, or a transaction that has locked this check, writes the row's stops. If a
+//! transaction stops a row, the stop begins at the transaction's start. If it continues the row, the stop ends at the
+//! transaction's start.
 
 use super::statements::rule_check;
 use super::statements::stop::{self, Known, Stored};
@@ -19,13 +20,13 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The error of a run whose rows or alerts another transaction has changed or locked meanwhile.
+/// Returns the error of a run if another transaction has changed or locked its rows or alerts meanwhile.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
 }
 
-/// Whether the run failed with the error of [`overtaken`]. Such a run is undone as if it had never started.
+/// Returns whether the run failed with the error of [`overtaken`]. Such a run is undone as if it had never started.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }
@@ -45,13 +46,13 @@ pub enum Seeing {
     Renamed,
     /// The row was already watched. A stop of the row begins or ends at this time.
     Known(Time),
-    /// The row existed before its rule, and the walk has not visited it yet. It counts as inserted, and an UPDATE has
-    /// stopped it or continued its clock at this time.
+    /// The row existed before its rule, and the walk has not visited it yet. An UPDATE has stopped the row, or has
+    /// ended a stop, at this time. Apart from this stop, the row is handled like an inserted row.
     Unvisited(Time),
 }
 
 impl Clocks {
-    /// A client has locked the rows' checks before. A run has not. It reads the clocks before the rows, and
+    /// A client must have locked the rows' checks. A run has not locked them. It reads the clocks before the rows, and
     /// [`Clocks::store_of_run`] notices later changes.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
@@ -169,7 +170,8 @@ impl Clocks {
         let overtaken = self.overtaken(watched, &keys);
         self.put.retain(|(key, ..)| !overtaken.contains(key));
         self.removed.retain(|key| !overtaken.contains(key));
-        // A transaction that is not committed yet may have inserted the clock of a row that has no check.
+        // A new row has no check to lock, and another open transaction may have inserted the row's clock. So new clocks
+        // never replace stored clocks.
         let (locked, new): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.put).into_iter().partition(|(key, ..)| self.has(key));
         stop::put(&watched.rule.name, &new, false);

@@ -1,5 +1,5 @@
-//! Compares a rule's open alerts with their rows, in pieces, in key order. The comparison is needed because writes can
-//! bypass the triggers.
+//! Compares a rule's open alerts with their rows, because writes can bypass the triggers. A sweep goes in pieces, in
+//! key order.
 
 use super::statements::alert::{self, Found, Start};
 use super::statements::rule_check::{self, ScheduledBy};

@@ -1,13 +1,13 @@
-//! Raises an alert's level even if the run that reports the alert fails. So a failing function delays no level.
+//! Raises an alert's level even if the run that reports the alert fails, so that a failing function delays no level.
 //!
-//! The run remembers the alert first. If the run fails, the transaction that stores the failure raises the level. A
-//! run that ignores its timeout is terminated with its process. Therefore a worker also keeps the alert in shared
-//! memory, where the next worker reads it.
+//! The run first remembers the alert. If the run fails, the transaction that stores the failure raises the level. If a
+//! run ignores its timeout, its process is terminated. Therefore the worker also keeps the alert in shared memory,
+//! where the next worker reads it.
 //!
 //! Retries report the alert again. After `max_attempts` failures, the check continues with the next level.
 //!
-//! Invariant: the level is raised only if the check is unchanged since the run. Every change of the row also changes
-//! the check. No level is raised if a run ends its own process.
+//! Invariant: the level is raised only if the check is unchanged since the run, because every change of the row also
+//! changes the check. No level is raised if a run ends its own process.
 
 use super::statements::raised::{self, Raised};
 use super::statements::rule_check::RuleCheck;
@@ -57,7 +57,7 @@ pub fn of(row: &Row) -> Option<Untold> {
 pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     let Untold { alert, from, level, since, due_at, .. } = *untold;
     let store = || {
-        // If a client has held the row since the run read it, the hold has added an alert.
+        // If a client has held the row since the run read it, the hold has added this alert.
         let held = || alert::open(rule, std::slice::from_ref(key)).pop().map(|open| open.id);
         let raised = Raised { id: alert.or_else(held), key, from, level, since, due_at };
         rule::find(rule).is_some_and(|rule| !is_stopped(&rule, key) && raised::raise_untold(&rule, &raised, now))
@@ -67,7 +67,8 @@ pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     is_raised
 }
 
-/// Whether a client has stopped the row meanwhile. The begin of a stop does not change the check.
+/// Returns whether a client has stopped the row since the run read it. The begin of a stop does not change the row's
+/// check.
 fn is_stopped(rule: &rule::Rule, key: &Text) -> bool {
     let read = || stop::read(&rule.name, std::slice::from_ref(key));
     let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());

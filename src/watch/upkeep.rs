@@ -18,17 +18,18 @@ use std::time::Duration;
 const ALERTS: i64 = 10_000;
 const MOST: Duration = Duration::from_secs(1);
 
-/// A dump includes neither the OIDs of a rule's functions nor their dependency on the table.
+/// Repairs rules after a restore from a dump, because a dump includes neither the OIDs of a rule's functions nor their
+/// dependency on the table.
 pub fn repair(_now: Time) {
     let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
     for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {
-        // Cannot fail, because an inspection has a new snapshot.
+        // An inspection has a new snapshot, which sees all alerts. So the rule can end.
         None => unless_locked(|| drop(end_rule::without_table(&rule.name))),
         Some(table) => mend_functions(rule, &table),
     });
 }
 
-/// `act` returns `None` if a role keeps rows of its rule locked. The role's other rules then wait for the next
+/// If a role keeps rows of its rule locked, `act` returns `None`. The role's other rules then wait for the next
 /// inspection.
 pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
     let mut locked = HashSet::new();

@@ -53,8 +53,8 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     Some(now)
 }
 
-/// After a calendar was replaced, schedules a sweep, which compares open alerts with their rows. After the first of two
-/// walks, also returns the time of the second walk.
+/// Ends a walk. After a calendar was replaced, schedules a sweep, which compares open alerts with their rows. If a
+/// second walk must follow, returns its time.
 fn end(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let comes_again = rule.walk != Walk::Again && rule.walk_after.is_some();
@@ -70,8 +70,8 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
 
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
-    // The check is locked before its row is read, so that a client's newer time is never overwritten. A client that has
-    // locked a check computes its time itself.
+    // Locks the check before reading its row, so that the walk never overwrites a newer time of a client. A client that
+    // has locked a check computes the check's time itself.
     let moves = rule.walk != Walk::New;
     let free: HashSet<Text> =
         if moves { rule_check::lock_free(rule, keys).into_iter().collect() } else { HashSet::new() };
@@ -91,7 +91,7 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         if moves && check.is_some() && !free.contains(&row.key) {
             continue;
         }
-        // A row that was written after `watch` can be late before the walk reads it.
+        // If a row is written after `awty.watch()`, its alert may be raised before the walk reads the row.
         if rule.walk == Walk::New && open.contains_key(&row.key) {
             continue;
         }

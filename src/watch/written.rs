@@ -25,7 +25,7 @@ const PIECE: i64 = 10_000;
 
 pub enum Refusal {
     KeyTooLong(usize),
-    /// This transaction's snapshot cannot see another transaction's change of the check or alert.
+    /// Another transaction has changed the check or alert, and this transaction's snapshot cannot see the change.
     Changed,
 }
 
@@ -85,7 +85,7 @@ fn stop(watched: &Watched, rows: &[WatchedRow], known: &HashSet<Text>, by: Sched
     clocks.store(watched);
 }
 
-/// The UPDATE has only stopped the row or continued its clock.
+/// Handles an UPDATE that has only stopped a row or continued its clock.
 pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
@@ -117,7 +117,7 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     if alert.level > 0
         && matches!(watch::judge(found, alert, &watched.levels, &watched.job.options.limits, by.at), Verdict::Ahead(_))
     {
-        // A new calendar came during the stop, and the row is no longer late.
+        // The calendar was replaced during the stop, and by the new calendar the row is not late.
         return follow(watched, &keys, Seeing::Known(stops::transaction_start()));
     }
     if let (RowState::Waiting { start, .. }, Some(_)) = (found, open) {
@@ -163,7 +163,7 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
 fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    // The lock rolls back a concurrent run that has read these checks.
+    // This lock rolls back a concurrent run that has read these checks.
     let checks = rule_check::lock(rule, keys);
     hold::unsilence(&checks);
     let seen = watched.source.by_keys(keys);

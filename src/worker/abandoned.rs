@@ -1,4 +1,4 @@
-//! Handles runs whose worker process has ended. Their checks stay claimed until then.
+//! Handles runs whose worker process has ended. The checks of such a run stay claimed until it is handled.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;
@@ -9,8 +9,8 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// Stores a run that ignored its timeout as timed out. Counts any other run against its checks, so that each runs
-    /// alone, after all other checks.
+    /// Stores a run that ignored its timeout as timed out. Any other run counts against its checks: each of them runs
+    /// alone next time, after all other checks.
     ///
     /// Returns `false` if a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {

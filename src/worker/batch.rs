@@ -1,7 +1,7 @@
-//! Runs a batch of checks. A worker writes their ids to `awty_internal.in_flight`, flushes, and runs one task after
-//! the other.
+//! Runs a batch of checks. A worker writes their ids to `awty_internal.in_flight`, flushes, and then runs the tasks one
+//! by one.
 //!
-//! Invariant: a running check is claimed, and its id was on disk before. A check that is suspected of a crash runs
+//! Invariant: before a check runs, it is claimed, and its id is on disk. A check that is suspected of a crash runs
 //! alone, and the server runs only one such check at a time.
 
 use super::fetch::Task;
@@ -18,7 +18,8 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// Interval of the tests whether the worker must exit. A test costs more than a quick run.
+/// How often the worker tests during a batch whether it must exit. It does not test after each run, because the test
+/// costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -41,7 +42,8 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // A crash of the next suspect would be blamed on this check if `in_flight` still had it.
+                // Otherwise `in_flight` would still name this check, and a crash of the next suspect would be blamed on
+                // it.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -84,7 +86,7 @@ impl Worker {
     }
 
     /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys.
-    /// Otherwise a primary that lost its connections could run checks that its successor also runs.
+    /// Without this wait, a primary that has lost its connections could run checks that the new primary also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -153,7 +155,7 @@ impl Worker {
         is_time
     }
 
-    /// The flush also makes all earlier runs durable.
+    /// Deletes the worker's row. The flush of this deletion also makes all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());

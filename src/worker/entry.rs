@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// [`NEVER`] while the worker is idle.
+/// Due time from which the worker runs checks, or [`NEVER`] while it is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
 /// Whether the worker has run a check, or found none due. Otherwise its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
@@ -64,8 +64,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the announced due time. The worker must call this before it reads the table of checks. A check that is
-    /// committed later is announced again.
+    /// Takes the announced due time. The worker must call this before it reads the table of checks, because a check
+    /// that is committed later is announced again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -269,7 +269,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // Starting a process is expensive, so the role gets no worker for a while.
+            // The worker has failed. Its role gets no new worker for a while, because starting a process is expensive.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }

@@ -1,13 +1,15 @@
-//! Chooses the checks of a worker's turn: a share of each job's due checks, first those that have just become due,
-//! then missed checks.
+//! Chooses the checks of a worker's turn. The turn takes a share of each job's due checks: first the checks that have
+//! just become due, then missed checks.
 //!
-//! Each search starts where the last one ended, because a search from the beginning would read dead rows. These stay
-//! in the index as long as any session holds an old snapshot.
+//! Each search starts where the last one ended, because a search from the beginning would read dead rows. Dead rows
+//! stay in the index as long as any session has an old snapshot.
 //!
-//! A worker skips checks that another worker of the role has prefetched (plans to run next). At the end of a pass
-//! through all due checks, it looks for them again, because the other worker may have exited.
+//! A worker skips checks that another worker of the role has prefetched, which means that it plans to run them next.
+//! When a worker has gone through all due checks, it looks for the skipped checks again, because the other worker may
+//! have exited.
 //!
-//! Invariant: a pass returns a check twice only if the check could not run and is due for another try.
+//! Invariant: a pass through all due checks returns a check twice only if the check could not run and is due for
+//! another try.
 
 use super::entry::MyWorker;
 use crate::pg::clock::{self, Timestamp};
@@ -39,7 +41,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// For missed checks: those that became due while none could run.
+    /// Where the search for missed checks continues. A missed check became due while no check could run.
     missed: Cursor,
 }
 
@@ -53,12 +55,12 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// Checks of a terminated run of several checks. Each of them runs alone.
+    /// Checks that must run alone, because a run of several checks with them was terminated.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,
     look_again: Option<Timestamp>,
-    /// Number of checks that the worker takes per turn, besides those of set-based jobs.
+    /// Number of checks per turn. Checks of set-based jobs do not count.
     size: usize,
     pub is_full: bool,
     /// For each job, the first check that was skipped because another worker plans to run it.
@@ -128,7 +130,8 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Prepared transactions are read before checks. If one commits in between, the next search finds its checks.
+        // Looks for prepared transactions before reading checks. If one commits in between, the next search finds its
+        // checks.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -284,7 +287,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns `None` if the wait exceeds `patience`. An audit then finds the remaining checks.
+    /// Returns when the worker must look again for checks that could not run. Returns `None` if this wait exceeds
+    /// `patience`, because an audit finds the remaining checks.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {

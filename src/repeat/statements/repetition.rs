@@ -1,5 +1,5 @@
-//! Lock order: the check's row, then its row in `awty_internal.repetition`. A run locks the latter only to end the
-//! repetition.
+//! Lock order: the check's row, then its row in `awty_internal.repetition`. A run locks the row of the repetition only
+//! to end the repetition.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -143,7 +143,8 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// May scan the table, because awty.unregister() is rare. OFFSET 0 avoids an index that begins with another column.
+// The statement scans the table, because awty.unregister() is rare. Without OFFSET 0, the planner could choose an index
+// that begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -151,7 +152,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// A pending check stays, and the repetition continues after it.
+// If the entity already has a pending check, it stays, and the repetition continues after it.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
@@ -319,7 +320,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Stores the limit up to which planned times get no further check. `None` means `first_check_at` of the pending check.
+/// Planned times up to this limit get no check any more. `None` means that the limit is the `first_check_at` of the
+/// pending check.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

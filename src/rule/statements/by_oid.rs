@@ -1,10 +1,10 @@
 //! Prepares and executes queries that call functions by their OIDs.
 //!
-//! A call by name is unsafe: any role that may create functions in the schema can make it ambiguous, with a function
-//! of the same name and further default arguments.
+//! A call by name would be unsafe. Any role that may create functions in the schema can make the name ambiguous, with a
+//! function of the same name that has further default arguments.
 //!
-//! A marked column reference in the query's text replaces each call (see [`call`]). A parser hook turns it into the
-//! call, as for variables of PL/pgSQL.
+//! In the query's text, a marked column reference stands for each call (see [`call`]). A parser hook replaces the
+//! reference by the call, as for variables of PL/pgSQL.
 
 use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};
@@ -12,14 +12,15 @@ use std::ffi::{CStr, c_int, c_void};
 
 const MARK: &CStr = c"awty function";
 
-/// A plan and its parameters' types, up to `InvalidOid`. PostgreSQL reads the types each time it parses the query
-/// again.
+/// A plan and the types of its parameters, with `InvalidOid` at the end. PostgreSQL reads the types whenever it parses
+/// the query again.
 pub struct Plan {
     pub plan: pg_sys::SPIPlanPtr,
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns the SQL text of a call with columns of a row. Row and columns are already quoted.
+/// Returns the SQL text of a call whose arguments are columns of a row. The names of the row and columns are already
+/// quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))
@@ -51,7 +52,8 @@ impl Plan {
 
     pub fn parameters(&self, args: &[Option<pg_sys::Datum>]) -> pg_sys::ParamListInfo {
         assert_eq!(args.len() + 1, self.types.len(), "wrong number of parameters");
-        // No parameters become a null pointer, as in `SPI_execute_plan()`, because Citus cannot copy an empty list.
+        // Without parameters, returns a null pointer like `SPI_execute_plan()`, because Citus cannot copy an empty
+        // list.
         if args.is_empty() {
             return std::ptr::null_mut();
         }
@@ -86,7 +88,7 @@ unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c
     }
 }
 
-/// Returns the call that a marked column reference replaces, or null for any other column reference.
+/// Returns the call for which a marked column reference stands. Returns null for any other column reference.
 ///
 /// # Safety
 ///

@@ -1,6 +1,6 @@
 //! Executes SQL statements that name a user's table and columns. Plans are cached by text and role.
 //!
-//! Invariant: every name is quoted and qualified, and the text has no values.
+//! Invariant: every name is quoted and qualified. Values are parameters, and never part of the text.
 
 use super::by_oid::Plan;
 use crate::pg::owner::set_local;
@@ -116,8 +116,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     {
         return Rc::clone(plan);
     }
-    // With these settings the plan finds rows by key, even while the table is small. The caller restores the
-    // settings.
+    // With these settings, the plan finds rows by key even while the table is small. The caller restores the settings.
     for (name, value) in
         [(c"enable_seqscan", c"off"), (c"enable_hashjoin", c"off"), (c"enable_mergejoin", c"off"), (c"jit", c"off")]
     {

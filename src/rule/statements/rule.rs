@@ -54,8 +54,9 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// When a calendar is replaced, two walks visit the rule's rows, because older transactions may still use the old
-    /// calendar. The second walk waits for all transactions below this number. 0 until the first walk begins.
+    /// Transactions below this number must end before the second walk. When a calendar is replaced, two walks visit the
+    /// rule's rows, because older transactions may still use the old calendar. The number is 0 until the first walk
+    /// begins.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,
     pub swept_to: Option<Text>,
@@ -158,7 +159,7 @@ statement! {
 }
 
 statement! {
-    /// Returns whether all transactions before `before` have ended. A number above all of this server's numbers comes
+    /// Returns whether all transactions before `before` have ended. A number that this server has not reached yet comes
     /// from another server's dump, and counts as ended.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
@@ -178,7 +179,7 @@ statement! {
 }
 
 statement! {
-    /// The next sweep begins with the first key.
+    /// Makes the next sweep begin with the first key.
     pub fn sweep_anew(name: &Text) = query,
     c"UPDATE awty.rule SET swept_at = NULL, swept_to = NULL WHERE rule = $1"
 }
@@ -206,7 +207,7 @@ statement! {
       ORDER BY r.rule"
 }
 
-/// A length of open time is in days or hours. Without a calendar, a day is 24 hours.
+/// Reads the interval. A length of open time is in days or hours. Without a calendar, a day is 24 hours.
 pub fn length(interval: &Interval, argument: &'static str, is_open_time: bool) -> Result<Length, Error> {
     if is_open_time {
         let (months, days, micros) = (interval.months(), interval.days(), interval.micros());
@@ -271,7 +272,8 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// Reads the rule with the latest snapshot, so that an older transaction also watches the rows that it writes.
+/// Reads the rule with the latest snapshot. So a transaction that is older than the rule also watches the rows that it
+/// writes.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }

@@ -1,7 +1,7 @@
 //! Creates and drops the objects of a rule: functions that evaluate a row, and triggers on the table.
 //!
-//! Invariant: the functions belong to the table's owner. Their arguments are columns, so that the table can be
-//! altered. awty creates the triggers with its own rights, because only awty may use its trigger function.
+//! Invariant: the functions belong to the table's owner. They take single columns, so that the table can be altered.
+//! awty creates the triggers with its own rights, because only awty has EXECUTE on their trigger function.
 
 use super::by_oid;
 use super::dynamic_sql::{call, command, query};
@@ -21,7 +21,8 @@ use crate::store::typed::{is_true, statement};
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-/// STOPPED is an UPDATE that only stops or continues a row's clock. Only a rule with `stopped` has this trigger.
+/// The triggers of a rule. STOPPED fires on an UPDATE that only stops or continues a row's clock. Only a rule with
+/// `stopped` has this trigger.
 const EVENTS: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "STOPPED"];
 
 pub fn events(has_stopped: bool) -> &'static [&'static str] {
@@ -45,7 +46,8 @@ pub fn result_type(argument: &str) -> pg_sys::Oid {
     if ["until", "stopped"].contains(&argument) { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
-/// A dump includes this comment, so awty recognises the functions of an ended rule.
+/// The comment on a rule's functions. A dump includes the comment, so awty recognises these functions even after the
+/// rule has ended.
 fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{rule}\"")
 }
@@ -104,8 +106,8 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// Arguments have the default collations of their types. So the body names the collation of a column that has another
-/// one.
+/// Returns the body of a rule's function. Its arguments have the default collations of their types. If a column has
+/// another collation, the body names this collation.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -127,7 +129,8 @@ statement! {
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 }
 
-/// A dump does not include this dependency, so it is created again after a restore.
+/// Makes the function depend on the table. A dump does not include the dependency, so awty creates it again after a
+/// restore.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     if has_dependency(function.oid, table.oid) {
         return;
@@ -148,16 +151,16 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // Compares the columns that `due` reads instead of calling `due`. The role that writes a row evaluates this
-        // condition, and may have no rights to the calendars that `due` uses.
+        // Compares the columns that `due` reads, instead of calling `due`. The condition runs as the role that writes
+        // the row, and this role may have no right to the calendars that `due` reads.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
         };
         changes.push(format!("{} IS NOT TRUE AND {differs}", until.over("NEW")));
     }
-    // An INSERT into a partition does not fire the partitioned table's statement triggers. So such a table gets a row
-    // trigger.
+    // A partitioned table gets a row trigger for INSERT, because an INSERT into one of its partitions does not fire the
+    // table's statement triggers.
     let inserted = match table.kind {
         Kind::Plain => format!("REFERENCING NEW TABLE AS {NEW_ROWS} FOR EACH STATEMENT"),
         _ => "FOR EACH ROW".into(),
@@ -174,8 +177,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // A rule with `stopped` must see every DELETE: a row that meets the rule has no check or alert, but may have
-    // stops.
+    // A rule with `stopped` must see every DELETE. A row that meets the rule has no check and no alert, but may have
+    // stops to delete.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),
@@ -190,7 +193,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     }
 }
 
-/// Calls a function, because PostgreSQL would parse an operator between two rows as a comparison of their columns.
+/// Compares two rows with a function, because PostgreSQL would parse an operator between them as a comparison of their
+/// columns.
 fn record_ne(one: &str, other: &str) -> String {
     format!("pg_catalog.record_image_ne(ROW({one}), ROW({other}))")
 }
@@ -238,8 +242,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// Finds triggers by name first, because a table may have thousands. Then searches all, because the owner may have
-/// renamed one.
+/// First searches triggers by name, because a table may have thousands. If one is missing, searches all, because the
+/// owner may have renamed it.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
     let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
@@ -247,13 +251,12 @@ pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> V
     if named.len() == events.len() { named } else { triggers(rule, table) }
 }
 
-/// Deletes the rule's row first, because `awty_internal.refuse_drop()` prevents drops of a rule's objects.
+/// Deletes the rule's row first, because `awty_internal.refuse_drop()` refuses to drop objects of an existing rule.
 pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
-        // The table is locked before the rule's rows are deleted, because a run that reads the table may wait for
-        // them.
+        // Locks the table before deleting the rule's rows, because a run that reads the table may wait for these rows.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);

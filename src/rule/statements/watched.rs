@@ -1,7 +1,7 @@
 //! SQL statements that read rows of a watched table.
 //!
-//! Invariant: rows are read with the rights of the table's owner, because the functions are the owner's code. All
-//! names come quoted and qualified from PostgreSQL's catalogs.
+//! Invariant: rows are read with the rights of the table's owner, because the rule's functions run the owner's code.
+//! All names come quoted and qualified from PostgreSQL's catalogs.
 
 use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};
@@ -23,7 +23,7 @@ pub struct Source {
     pub until: RowFunction,
     pub start: Option<RowFunction>,
     pub stopped: Option<RowFunction>,
-    /// Whether settings of the session can change the functions' results.
+    /// Whether settings of the session can change the results of the rule's functions.
     pub by_settings: bool,
     new_rows: String,
 }
@@ -86,12 +86,13 @@ pub enum State {
     Met,
     NotStarted,
     Waiting(Time),
-    /// The rule has no `since`, so `within` counts from when the row appeared.
+    /// The row waits under a rule without `since`. Such a rule measures `within` from the time at which the row
+    /// appeared.
     WaitingSinceAppearance,
 }
 
 impl State {
-    /// `appeared` is when the row appeared, or when its clock was written.
+    /// `appeared` is the time at which the row appeared, or the stored start of its clock.
     pub fn found(self, appeared: Time, stops: &Stops) -> RowState<'_> {
         match self {
             State::Met => RowState::Met,
@@ -118,7 +119,7 @@ impl Source {
         format!("{}, {}, {start}{stopped}", key.join(", "), self.until.by_oid(row))
     }
 
-    /// ONLY excludes tables that inherit from a plain table.
+    /// For a plain table, ONLY excludes tables that inherit from it.
     fn from(&self) -> String {
         let only = if self.table.kind == Kind::Partitioned { "" } else { "ONLY " };
         format!("{only}{}", self.table.qualified())

@@ -1,10 +1,10 @@
 //! Reads the row of a check that this transaction itself has written, as `awty.travel()` does.
 //!
-//! No other transaction can see such a row, so it needs no lock. A lock would be slow: each run is a subtransaction,
-//! so each lock would lengthen a list of lockers that all later runs read.
+//! No other transaction can see such a row, so it needs no lock. Locks would be slow: each run is a subtransaction, and
+//! each lock would lengthen a list of lockers that all later runs read.
 //!
-//! For the same reason, `awty.travel()` releases its locks on other rows at once. Other sessions may then change
-//! them, because `awty.travel()` never commits its own changes.
+//! Therefore `awty.travel()` also releases its locks on other rows at once. Other sessions may then change these rows.
+//! This does no harm, because `awty.travel()` never commits its own changes.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;

@@ -14,8 +14,8 @@ statement! {
           ) AS f))"
 }
 
-// `told_at` is NULL if a reported alert was released from a hold. It is before `raised_at` if only a reminder was
-// sent.
+// After a hold was released, `told_at` of an alert that was reported earlier is NULL. If only a reminder was sent,
+// `told_at` is before `raised_at`.
 statement! {
     /// Clears the open alerts of these rows. Schedules a check for each alert that was reported at level 1 or above.
     /// The check's key is the alert's number. Returns the number of checks.

@@ -1,4 +1,4 @@
-//! SQL statements with which a run raises alerts, in the lock order of `alert`.
+//! SQL statements with which a run raises alerts. The module `alert` describes their lock order.
 
 use super::alert::moment;
 use crate::pg::subtransaction::unless_duplicate;
@@ -61,8 +61,8 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
-// The order of an alert's times shows whether its level was reported. `GREATEST` keeps this order even if the clock
-// is set back.
+// awty compares the times of an alert to find out whether its level was reported. `GREATEST` keeps their order even if
+// the clock is set back.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
