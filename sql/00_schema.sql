@@ -1,5 +1,5 @@
--- The install script consists of the files in this folder, in the order of their numbers. Each file uses plain CREATE,
--- which fails if a user has already created an object of that name. The search path finds only PostgreSQL's objects.
+-- The install script joins this folder's files, in the order of their numbers. Plain CREATE fails if a user has already
+-- created the object. The search path finds only PostgreSQL's objects.
 
 \echo Use "CREATE EXTENSION awty" to load this file. \quit
 

@@ -50,7 +50,6 @@ CREATE TABLE awty.job (
 );
 
 CREATE INDEX job_role_idx ON awty.job (role);
--- The maintainer ends pauses in the order of this index.
 CREATE INDEX job_paused_until_idx ON awty.job (paused_until) WHERE paused_until IS NOT NULL;
 
 COMMENT ON TABLE awty.job IS 'Registered jobs, one row each; awty.register() and awty.alter() write them';
@@ -158,8 +157,8 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
--- The trigger job_changed() invalidates this type instead of a table. If a table is open, PostgreSQL handles many
--- invalidations of it recursively.
+-- Sessions are told of a changed job by invalidating this type. A table would not do, because PostgreSQL handles many
+-- invalidations of an open table recursively.
 CREATE TYPE awty_internal.change AS ();
 
 COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';

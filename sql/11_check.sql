@@ -26,7 +26,6 @@ CREATE TABLE awty.future_job (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- Workers read the due checks of a job in the order of this index.
 CREATE INDEX future_job_due_idx ON awty.future_job (job, next_check_at, id) WHERE NOT held;
 
 CREATE INDEX future_job_held_idx ON awty.future_job (job, id) WHERE held;
@@ -80,11 +79,11 @@ COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'Time at which the last 
 COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'For a repetition: slots of the plan before this one are used up, whatever the first slot says';
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: occurrences up to this time are used up, whatever the first slot says';
 
--- A suspect is a check during whose run the server or the worker's process ended. Suspects run alone.
+-- Suspects: checks during whose run the server or the worker's process ended. A suspect runs alone.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
--- A check that awty holds after crashes has no row here. A role can also hold a check that is running: if the run
--- leaves the check pending, the check is then held.
+-- A check that awty holds after crashes has no row. A check can also be held while it runs: the hold begins after the
+-- run if the check is still pending.
 CREATE TABLE awty_internal.hold (
     check_id        bigint NOT NULL,
     held_by         regrole NOT NULL,
@@ -97,7 +96,6 @@ CREATE TABLE awty_internal.hold (
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
 
--- The maintainer ends holds in the order of this index.
 CREATE INDEX hold_until_idx ON awty_internal.hold (held_until, check_id) WHERE held_until IS NOT NULL;
 CREATE INDEX hold_repetition_idx ON awty_internal.hold (repetition_id) WHERE repetition_id IS NOT NULL;
 
@@ -111,8 +109,8 @@ COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()
 COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';
 COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Repetition of a check that was running when it was held. Its next occurrence may be pending when awty.hold() commits, and must be held as well';
 
--- A worker writes and flushes its row before it runs the checks. After a crash of the server, the remaining rows name
--- the checks that may have caused the crash.
+-- A worker writes and flushes its row before it runs the checks. After a crash, the remaining rows name the checks that
+-- may have caused it.
 CREATE TABLE awty_internal.in_flight (
     worker          integer NOT NULL,
     check_ids       bigint[] NOT NULL,
@@ -120,7 +118,7 @@ CREATE TABLE awty_internal.in_flight (
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_cost_delay = 0,
-    -- Compressing the array of ids would take longer than many runs.
+    -- Compressing the array would take longer than many runs.
     toast_tuple_target = 8160
 );
 
@@ -144,8 +142,7 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
--- Takes keys of other types, such as numbers and uuids. For a key without a type, PostgreSQL still chooses the function
--- with text.
+-- Takes keys that are numbers, uuids and so on. A parameter without a type still chooses text.
 CREATE FUNCTION awty.schedule(
     entity_name text,
     entity_key anynonarray,
@@ -193,7 +190,7 @@ CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
 
 COMMENT ON FUNCTION awty.key("any") IS 'Returns the key of one or several values, the same in every session: of one value its text, of several a JSON array of texts';
 
--- Not PARALLEL SAFE, because parallel workers do not know the clock that awty.travel() has set.
+-- Parallel workers do not know the clock of awty.travel().
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
 

@@ -1,4 +1,4 @@
--- pg_dump dumps this row, but not the value of the sequence below. So the row and the sequence differ after a restore.
+-- pg_dump dumps this row, but not the sequence below. So the two differ after a restore.
 CREATE TABLE awty_internal.origin (
     identity        bigint NOT NULL,
     database        oid NOT NULL,

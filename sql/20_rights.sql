@@ -36,7 +36,7 @@ CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text) RETURN
 
 COMMENT ON FUNCTION awty_internal.has_right(oid, text, text) IS 'Does that role have that right to the job now, whatever the snapshot of the transaction shows? For roles that the current user can become';
 
--- PARALLEL SAFE, because a policy with any other function would prevent parallel scans of the table.
+-- A policy prevents parallel scans unless its function is PARALLEL SAFE.
 CREATE FUNCTION awty_internal.readable(OUT job text, OUT role oid, OUT may_schedule boolean, OUT may_claim boolean)
     RETURNS SETOF record ROWS 100 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'readable_wrapper';
 

@@ -81,7 +81,7 @@ COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns
 COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of those columns at the last inspection';
 
 CREATE TABLE awty.alert (
-    -- Shares the sequence of awty.future_job, because a separate sequence would be one more relation to lock.
+    -- A separate sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     rule            text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -102,17 +102,17 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- A client adds only held alerts, and a run adds only alerts that are not held. The index allows a row of the watched
--- table one alert of each kind, so that the client and the run never wait for each other. The lock on the row's check
--- lets only one of the two commit. The index also finds all open alerts of a rule.
+-- A client adds only held alerts, and a run only alerts that are not held. The index allows a watched row one alert of
+-- each kind, so that client and run never wait for each other. The lock on the row's check lets only one of them
+-- commit. The index also finds all open alerts of a rule.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
--- awty_internal.untold uses this index to find alerts whose present level was not reported. They are rare, because the
--- commit that raises a level also reports it, unless the function fails.
+-- Finds alerts that were not reported, for awty_internal.untold. An alert is usually reported by the commit that raises
+-- its level.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
--- awty reads the newest cleared alerts of a rule by this index, without reading alerts of other roles.
+-- Finds the newest cleared alerts of a rule without reading those of other roles.
 CREATE INDEX alert_cleared_of_rule_idx ON awty.alert (rule, cleared_at) WHERE cleared_at IS NOT NULL;
 
 COMMENT ON TABLE awty.alert IS 'Alerts, one row each: a row of a watched table is late (cleared_at IS NULL) or was late; rules raise and clear them';

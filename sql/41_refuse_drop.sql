@@ -6,7 +6,7 @@
 CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- current_user would be the owner of this function, not its caller.
+    -- current_user is the owner of this function.
     caller CONSTANT name := coalesce(nullif(current_setting('role'), 'none'), session_user);
     lost record;
 BEGIN

@@ -1,4 +1,4 @@
--- An external worker takes a check by a lease. An attempt is a lease that has ended.
+-- External workers take checks by leases. An attempt is an ended lease.
 
 CREATE TYPE awty.leased AS (
     lease           bigint,

@@ -1,6 +1,6 @@
 -- A target is what external workers call. Its name is the entity name of the checks.
 
--- A row with an empty target applies to all targets of the job.
+-- An empty target means all targets of the job.
 CREATE TABLE awty_internal.target (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -25,8 +25,7 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Token buckets, which limit the rate of calls. Only claims write this table, one claim at a time. A row is deleted
--- when its bucket is full again.
+-- Token buckets, which limit rates. Only claims write this table, one at a time. The row of a full bucket is deleted.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -43,8 +42,7 @@ COMMENT ON COLUMN awty_internal.bucket.tokens IS 'Leases that the rate allowed a
 COMMENT ON COLUMN awty_internal.bucket.at IS 'Time at which tokens was computed';
 COMMENT ON COLUMN awty_internal.bucket.full_at IS 'Time from which the bucket is full, so that the row can go';
 
--- A report of an external worker updates the failures of its target here. If another session has locked the target, the
--- report's failure is not counted.
+-- Reports of external workers write this table. If a target's row is locked, a failure is not counted.
 CREATE TABLE awty_internal.breaker (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -105,8 +103,8 @@ CREATE FUNCTION awty_internal.target_standing(
 COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precision, integer, timestamptz, double precision, timestamptz,
     integer, timestamptz, timestamptz, integer) IS 'State of a target for the next claim, and the end of that state';
 
--- A target's own limit replaces the limit for all targets of its job. If the target and the whole job are blocked, the
--- later end applies.
+-- A target's own limit replaces the limit for all targets of its job. If both have a block, the block with the later
+-- end counts.
 CREATE VIEW awty.target WITH (security_invoker = true, security_barrier = true) AS
 SELECT k.job, nullif(k.target, '') AS target,
     coalesce(own.concurrency, everyone.concurrency) AS concurrency,

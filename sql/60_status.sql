@@ -179,7 +179,7 @@ CROSS JOIN LATERAL (
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
-        -- An idle worker claims at least every 5 seconds. A busy worker may make no claim for as long as the timeout.
+        -- A worker claims within 5 seconds. A busy worker may not claim for as long as the timeout.
         SELECT 10, concat('no external worker has claimed checks of ', named.job,
                 coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'
@@ -224,8 +224,8 @@ CROSS JOIN LATERAL (
         WHERE c.job = j.job AND NOT c.held
         ORDER BY c.next_check_at, c.id LIMIT j.checks
     ) AS f
-    -- An external check is not overdue while it is leased, while its target fails, or while its target is blocked until
-    -- a known time.
+    -- External checks are not overdue while leased, while their target fails, or while it is blocked until a known
+    -- time.
     WHERE j.function_name IS NOT NULL OR NOT (
         EXISTS (SELECT FROM awty_internal.lease AS l
                 WHERE l.id = f.id AND l.expires_at > clock_timestamp())
@@ -285,8 +285,7 @@ WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);
 
 COMMENT ON VIEW awty_internal.untold IS 'The longest untold alert of each rule whose function fails, as far as the caller may read the rule';
 
--- A reason is shown after it has lasted for 2 seconds. A run in progress is never shown as a reason, and a paused job
--- comes last.
+-- A reason counts once it has lasted for 2 seconds. A run in progress never counts, and a paused job comes last.
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (
@@ -314,8 +313,8 @@ ORDER BY first.rank, first.since LIMIT 1;
 
 COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why due checks do not run, and what to do';
 
--- STABLE, because the planner omits an unused column only if the column calls no volatile function. JIT is off, because
--- it would compile the view's hundreds of expressions for seconds.
+-- STABLE, because the planner omits an unused column only if it calls no volatile function. JIT would spend seconds
+-- on the view's hundreds of expressions.
 CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
     RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
@@ -324,7 +323,7 @@ END;
 
 COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.reason, for awty.status';
 
--- STABLE, because the planner can then omit an unused column that calls this function.
+-- STABLE, so that the planner can omit an unused column.
 CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN coalesce(greatest(CASE WHEN isfinite(since)

@@ -25,8 +25,8 @@ $$;
 
 COMMENT ON FUNCTION awty_internal.say_unknown(text, text, text) IS 'Tells the caller that awty.explain() has no row of an entity, and which entity may be meant';
 
--- JIT is off, because it would compile for seconds a query that runs for milliseconds. With less work_mem, the function
--- would write temporary files, which temp_file_limit may forbid.
+-- JIT would take seconds to compile a query that runs for milliseconds. With less work_mem, the function would write
+-- temporary files, which temp_file_limit may forbid.
 CREATE FUNCTION awty.explain(entity_name text, entity_key text)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'

@@ -1,7 +1,7 @@
 -- Pending checks and past runs of each job.
 
--- Workers count runs in shared memory. The maintainer stores the counts in this table once a minute, and reads them
--- back after a start of the server.
+-- Workers count in shared memory. The maintainer stores the counts here once a minute, and reads them back after a
+-- start.
 CREATE TABLE awty_internal.job_stat (
     job             text COLLATE "C" NOT NULL,
     runs            bigint NOT NULL,
@@ -88,7 +88,7 @@ FROM (SELECT k.job, k.role, k.paused AND awty_internal.lasts(k.paused_until) AS 
 FULL JOIN awty_internal.job_counter() AS c ON c.job = j.job
 -- Counting takes a while. DISTINCT ON lets the planner omit this join if a query uses none of its columns.
 LEFT JOIN (SELECT DISTINCT ON (q.job) q.* FROM awty_internal.job_pending() AS q ORDER BY q.job) AS p ON p.job = j.job
--- One row without a job name has the counts of all jobs that have no row of their own.
+-- One row without a job has the counts of jobs that have no row of their own.
 WHERE j.job IS NOT NULL OR c.job IS NULL;
 
 COMMENT ON VIEW awty.job_status IS 'State and counts of each job, one row each; runs are counted in memory and stored once a minute, so that a crash loses up to a minute of them';

@@ -1,4 +1,4 @@
--- JIT is off, because the planner overestimates the cost of row security, and JIT would then compile for seconds.
+-- The planner overestimates the cost of row security, so JIT would compile for seconds.
 CREATE FUNCTION awty_internal.failed(OUT id bigint, OUT job text, OUT entity_name text, OUT entity_key text, OUT attempt integer,
     OUT max_attempts integer, OUT next_check_at timestamptz, OUT sqlstate text, OUT message text, OUT context text, OUT failed_at timestamptz)
     RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off

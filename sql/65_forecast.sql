@@ -11,8 +11,7 @@ CREATE FUNCTION awty_internal.planned(
 COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
     IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
 
--- Reads the jobs that the caller may read, one after the other. Of each job, reads the checks that are due in the
--- requested time.
+-- Reads only readable jobs, one after the other, and their checks that are due in the requested time.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
@@ -42,8 +41,8 @@ BEGIN ATOMIC
         LEFT JOIN awty.job AS j ON j.job = n.job
         CROSS JOIN LATERAL (
             SELECT n.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar, max(f.next_check_at) AS after, count(*) AS checks
-            -- If a repetition has a further occurrence in the requested time, its pending check is also due in that
-            -- time. OFFSET 0 makes the planner read these checks and their repetitions by index.
+            -- Further occurrences need a pending check that is due in the requested time. OFFSET 0 makes the planner
+            -- read these checks and their repetitions by index.
             FROM (SELECT f.entity_name, f.entity_key, f.next_check_at FROM awty.future_job AS f
                   WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until OFFSET 0) AS f
             CROSS JOIN LATERAL (
@@ -57,7 +56,6 @@ BEGIN ATOMIC
             FROM awty_internal.planned(g.every, g.cron, g.zone, g.after, span.until, g.starts, g.ends, forecast.step, g.job) AS p
             WHERE g.calendar IS NULL
             UNION ALL
-            -- Occurrences with a calendar are computed one by one.
             SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
                 ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END, 1
             FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar) AS o (at)
@@ -65,7 +63,7 @@ BEGIN ATOMIC
         ) AS due
         WHERE j.paused IS NOT TRUE
         UNION ALL
-        -- Computes the end of the time even if no check is pending, so that invalid arguments always raise an error.
+        -- Evaluates the arguments even if no check is pending, so that invalid arguments always raise an error.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
     )
     SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;

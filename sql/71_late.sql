@@ -9,7 +9,7 @@ SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     h.held_until,
     h.note
 FROM awty.alert AS a
--- A standby cannot end a hold. So the view shows a hold whose end has passed as ended.
+-- A standby cannot end a hold, so a hold is over when its end has passed.
 LEFT JOIN LATERAL (SELECT a.held_by, a.held_until, a.note WHERE (a.held_until <= awty.now()) IS NOT TRUE) AS h ON true
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 LEFT JOIN awty_internal.stop AS s ON s.rule = a.rule AND s.key = a.entity_key

@@ -1,5 +1,5 @@
-//! Finds a job's function when the job is registered, when a check is scheduled, and before each run. Each time, it
-//! checks the function again, because the function, its owner and its rights may have changed.
+//! Finds a job's function when the job is registered, when a check is scheduled, and before runs, because the function,
+//! its owner and its rights may change at any time.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -23,7 +23,7 @@ pub struct Function {
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A parenthesis outside of quotes would begin a list of arguments.
+    // A parenthesis would start the function's arguments.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -114,7 +114,7 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` during the registration, because the found function then decides whether the job is set-based.
+/// During the registration, `set_based` is `None`, because the function that is found decides it.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -134,7 +134,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // Functions of `awty_internal` are allowed only for the jobs that awty itself registers.
+    // Only awty registers jobs with functions of `awty_internal`.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -153,8 +153,8 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since the registration, another user may have created this function, or the registering role may have lost its
-    // membership in the job's role.
+    // Another user may have created this function later, or the registering role may no longer be a member of the job's
+    // role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);

@@ -1,8 +1,8 @@
-//! Ends holds of checks and pauses of jobs at their planned ends. The maintainer does this for all roles, and
-//! `awty.travel()` for its own role. The launcher starts an inspection at the earliest planned end.
+//! Ends holds of checks and pauses of jobs at their planned ends: the maintainer for all roles, `awty.travel()` for its
+//! own role. The launcher starts an inspection at the earliest planned end.
 //!
-//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. If another session
-//! has locked a row, the row waits for the next inspection. A check that is held because of crashes stays held.
+//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. A row that another
+//! session has locked waits for the next inspection. A check that is held because of crashes stays held.
 
 use crate::pg::clock;
 use crate::repeat::continuation::{Continuation, Decision};
@@ -17,7 +17,7 @@ use chrono::TimeDelta;
 use pgrx::pg_sys;
 
 const PIECE: i64 = 1000;
-/// If awty could not end a hold or pause, or its row was locked, awty tries again after this time.
+/// If a hold or pause could not be ended, awty tries again after this time.
 pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 pub type Place = (Time, i64);
@@ -43,8 +43,8 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Ends holds whose time has passed, at most one piece. Returns where the next call continues, or `None` after the last
-/// piece. Skips locked holds.
+/// Ends one piece of the holds, except locked holds. Returns where the next call continues, or `None` after the last
+/// piece.
 pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     let passed = hold::passed(now, role, after.0, after.1, PIECE);
     let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();

@@ -2,7 +2,7 @@
 
 \echo Use "CREATE EXTENSION awty_http" to load this file. \quit
 
--- Views, policies and function bodies are parsed during the installation, so the installation has the same search_path.
+-- This search_path also applies to views, policies and function bodies that the installation parses.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA awty_http;

@@ -1,7 +1,6 @@
 -- A tenant is a role whose calls the gateway makes.
 --
--- A job with a tenant's name gives its owner no right, because the tenants are the rows of awty_http.tenant, which only
--- the extension's owner writes.
+-- A job's name makes no role a tenant, because only the extension's owner writes awty_http.tenant.
 
 CREATE TABLE awty_http.tenant (
     role            regrole NOT NULL,

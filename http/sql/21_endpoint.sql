@@ -96,7 +96,6 @@ LEFT JOIN awty_http_internal.content AS c ON c.entity_name = e.entity_name
     AND c.entity_key = e.entity_key AND c.job = e.job;
 
 COMMENT ON VIEW awty_http.endpoint IS 'URIs that the gateway calls, one row for each URI of a tenant: when and how; the row of a deleted schedule stays as long as its statistics';
--- Copies the comments of the table's columns to the view, except for the request.
 DO $$
 DECLARE
     command text;

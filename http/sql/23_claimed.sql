@@ -5,7 +5,7 @@ CREATE FUNCTION awty_http_internal.claimed(leases bigint[], OUT lease bigint, OU
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.claimed(bigint[]) IS 'Tenant, schedule and definition of the call of each lease; for roles that may claim';
 
--- Uses RETURN QUERY, because awty_with_caller calls the function only once and so needs all rows in a tuplestore.
+-- RETURN QUERY returns all rows at once, because awty_with_caller calls the function only once.
 CREATE FUNCTION awty_http_internal.claimed_as(caller oid, leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text,
     OUT failing boolean, OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -1,4 +1,4 @@
--- Each function that roles may call has a counterpart whose name ends in _as. The counterpart gets the caller as an
+-- A function for roles calls another function of the same name with the suffix _as, which gets the caller as an
 -- argument and checks the caller's rights.
 
 CREATE FUNCTION awty_http_internal.lock(id text) RETURNS bigint

@@ -34,7 +34,6 @@ BEGIN
     RETURN QUERY SELECT pending.next_check_at;
     SELECT r.zone INTO zone FROM awty.repetition AS r
     WHERE r.entity_name = endpoint.entity_name AND r.entity_key = endpoint.entity_key AND r.job = endpoint.job;
-    -- The jitter of this schedule is the time from the planned occurrence to its slot.
     SELECT pending.first_check_at - o INTO moved
     FROM awty_http_internal.coming(endpoint.every, endpoint.cron, zone, pending.first_check_at - awty_http_internal.jitter(endpoint) - '1 s'::interval, 1, endpoint.starts) AS o
     WHERE o <= pending.first_check_at;
@@ -47,11 +46,10 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'Next calls of a schedule, as they are planned now';
 
--- A function instead of a column of the view, because the function reads the clock, and the view must stay cheap to
--- join.
+-- A function instead of a column, because it reads the clock and the view must stay cheap to join.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    -- awty_internal.standing shows all checks. The join with awty.future_job keeps the checks that the caller may read.
+    -- awty.future_job hides checks that the caller may not read. awty_internal.standing shows all.
     RETURN (SELECT s.why FROM awty.future_job AS f JOIN awty_internal.standing AS s ON s.id = f.id WHERE f.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now; NULL: the caller may not read the check';
 

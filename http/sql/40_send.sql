@@ -1,4 +1,4 @@
--- A row keeps the key of a sent call while the call is pending, and then for as long as awty.attempt keeps the call.
+-- A key is kept while the call is pending, and then as long as awty.attempt keeps the call.
 CREATE TABLE awty_http_internal.sent (
     job             text COLLATE "C" NOT NULL,
     key             text COLLATE "C" NOT NULL,

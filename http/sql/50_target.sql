@@ -10,7 +10,7 @@ CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target 
 $$;
 COMMENT ON FUNCTION awty_http_internal.target(text) IS 'State and limits of a target, as in awty.target';
 
--- Locks the tenant's row instead of an advisory lock, because any role could take an advisory lock.
+-- Locks the tenant's row, because any role could take an advisory lock and keep it.
 CREATE FUNCTION awty_http_internal.lock_limits() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.lock_limits() IS 'Waits until no other transaction changes the limits of this tenant''s targets, and makes others wait until this one ends';
@@ -21,8 +21,7 @@ CREATE FUNCTION awty_http_internal.lock_limits_as(caller oid) RETURNS void
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_limits_as(oid) IS 'awty_http_internal.lock_limits for a caller';
 
--- The right to claim suffices, because the caller is a gateway that has got 429 or 503 with Retry-After from the
--- target.
+-- Needs only the right to claim. The caller has got 429 or 503 with Retry-After from a target.
 CREATE FUNCTION awty_http_internal.asked_to_wait(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN awty_internal.block_for_now(job, target, until, note);

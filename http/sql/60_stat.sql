@@ -45,7 +45,6 @@ COMMENT ON COLUMN awty_http.stat.duration_max IS 'Largest duration';
 COMMENT ON COLUMN awty_http.stat.duration_steps IS '24 counts of durations, like lateness_steps';
 COMMENT ON COLUMN awty_http.stat.job IS 'Job of the tenant; equal to id in the sums of all its schedules';
 
--- Step n of the histogram counts the lengths below 2^(n-1) ms that are in no lower step.
 CREATE FUNCTION awty_http_internal.step(length interval) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 1 + width_bucket(length, '{1 ms,2 ms,4 ms,8 ms,16 ms,32 ms,64 ms,128 ms,256 ms,512 ms,1.024 s,2.048 s,4.096 s,8.192 s,16.384 s,32.768 s,65.536 s,131.072 s,262.144 s,524.288 s,1048.576 s,2097.152 s,4194.304 s}'::interval[]);
@@ -88,7 +87,6 @@ CREATE AGGREGATE awty_http_internal.all_steps(bigint[]) (
 );
 COMMENT ON AGGREGATE awty_http_internal.all_steps(bigint[]) IS 'Sum of histograms';
 
--- The JSON value may not be a number, or may be outside the range of double precision.
 CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
@@ -120,8 +118,7 @@ BEGIN ATOMIC
         FROM (
             SELECT coalesce(awty_http_internal.seconds(cleaned.result -> 'lateness'), cleaned.lateness) AS lateness,
                 coalesce(awty_http_internal.seconds(cleaned.result -> 'duration'), cleaned.took) AS duration,
-                -- A call begins and ends within its lease. The extra second allows for a difference between the two
-                -- servers' clocks.
+                -- A call begins and ends within its lease. The extra second allows for differing clocks.
                 least('366 days', cleaned.lateness + cleaned.took + '1 s'::interval) AS latest,
                 least('1 day', cleaned.took + '1 s'::interval) AS longest
             OFFSET 0 -- computes each value once

@@ -1,4 +1,4 @@
--- Deletes the hours of whole days, because the sum of a day must never lack some of its hours.
+-- Deletes the hours of whole days, so that a day's sum never lacks hours.
 CREATE FUNCTION awty_http_internal.forget_hours_of(ids text[], at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
     DELETE FROM awty_http.stat AS s
@@ -10,8 +10,8 @@ COMMENT ON FUNCTION awty_http_internal.forget_hours_of(text[], timestamptz) IS '
 -- Never waits for a lock. Rows that another session has locked are deleted an hour later.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
-    -- Deletes the hours of jobs and of deleted endpoints. The hours of other endpoints are deleted by
-    -- forget_hours_of(), which the roll-up calls for a few endpoints at a time.
+    -- Deletes the hours of jobs and deleted endpoints. The roll-up calls forget_hours_of() for other endpoints, a few
+    -- at a time.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
     DELETE FROM awty_http_internal.endpoint AS e USING (

@@ -1,5 +1,5 @@
-//! Invariant: a transaction locks a calendar before the checks that use it. A calendar's name is unique, so a role may
-//! be refused a name whose calendar it cannot see.
+//! Invariant: a calendar is locked before the checks that use it. No two calendars have the same name, even if their
+//! roles cannot see each other's calendars.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
 use crate::calendar::{may_use, unknown};
@@ -16,8 +16,8 @@ use awty_core::argument_limits::{MAX_CLOSED, MAX_ELEMENTS};
 use awty_core::calendar::{Calendar, Hours};
 use pgrx::pg_sys;
 
-/// The number of a role's calendars is limited, because each query of `awty.calendar` checks the reader's rights to
-/// every calendar.
+/// Calendars per role. The limit exists because each query of `awty.calendar` checks the reader's rights to every
+/// calendar.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

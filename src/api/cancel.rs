@@ -41,8 +41,7 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // A run may have ended the check and scheduled the next one while this call waited for the lock. The loop then
-    // locks the next check.
+    // While the lock waited, a run may have scheduled the next check. This check is then locked.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

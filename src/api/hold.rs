@@ -72,8 +72,8 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held, but its check may be. `awty.release()` refuses a silenced row. A check that is
-        // held after crashes is released below.
+        // The row's alert was not held. A silenced row is refused. A check that is held after crashes is released
+        // below.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }
@@ -82,8 +82,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // If a check was held during its run, the run marks the check as held when it ends. This call may have waited
-        // for the run, so it reads the mark again.
+        // A check that was held during its run is marked as held when the run ends. This call may have waited for that,
+        // so it reads the mark again.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -195,8 +195,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // While the first call waited for a run, the run may have inserted the next check. The second call ends this
-        // check.
+        // While the first call waited, a run may have inserted the next check.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

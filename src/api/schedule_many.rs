@@ -162,7 +162,7 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // First tries a plain INSERT, because usually no check is pending, and ON CONFLICT takes twice as long.
+        // First tries without ON CONFLICT, which takes twice as long, because usually no check is pending.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {
@@ -239,7 +239,6 @@ impl Request<'_> {
     }
 }
 
-/// Without a job name, skips checks that the caller may not schedule.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
@@ -262,8 +261,8 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Locks one check after the other, in the order of the keys. While a lock waits, a run may schedule the next
-        // check of the key. This check must be locked before the checks of later keys.
+        // Locks one check after the other. While a lock waits, a run may schedule the next check of the same key. The
+        // next check must be locked before later keys.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

@@ -1,5 +1,4 @@
-//! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. The reasons why checks do not run come from
-//! sql/60_status.sql.
+//! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. The reasons are in sql/60_status.sql.
 //!
 //! Invariant: these functions only read. They also work on a standby and without the preloaded library, and take no
 //! lock above ACCESS SHARE.

@@ -83,8 +83,7 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // The snapshot of a parallel query may be older than the last change of the calendar, so the calendar is not
-    // cached. SAFETY: reads a variable.
+    // Not cached in a parallel query, whose snapshot may be older than the last change. SAFETY: reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {
             if *then == epoch {
@@ -99,17 +98,16 @@ fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {
         (Some(hours), Some(zone)) => Calendar::new(hours, stored.closed, zone),
-        // The fallback has all time open. Its zone is GMT, which PostgreSQL knows even without time zone files.
+        // All time is open. PostgreSQL knows GMT even without time zone files.
         _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
     };
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// After each start of the server, calls `follow` once for each calendar whose zone has new data. `follow` moves the
-/// checks that use the calendar. If a role has locked one of their rows, the calendar is tried again at the next call.
+/// After each start of the server, calls `follow` once for each calendar whose zone has new data, which the stored hash
+/// of the data shows. `follow` moves checks. If it needs a locked row, the calendar waits for the next call.
 ///
-/// The stored hash of the zone's data shows whether the data is new. A calendar with an unknown zone keeps its hash,
-/// because PostgreSQL may know the zone again later.
+/// A calendar with an unknown zone keeps its hash, because the zone may come back.
 pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {
     for stored in calendar::hashed(now) {
         let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };

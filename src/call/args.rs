@@ -161,8 +161,8 @@ impl Args {
     }
 }
 
-/// Returns whether the value is longer than `MAX_ARGS`, as jsonb or as text. A claim returns the value as text, and a
-/// short jsonb value can contain numbers of very many digits.
+/// Returns whether the value has too many bytes or digits. Digits count, because a claim returns the value as text, and
+/// a short jsonb value may contain very long numbers.
 ///
 /// # Safety
 ///

@@ -16,7 +16,6 @@ thread_local! {
     static CALLER: Cell<Option<Caller>> = const { Cell::new(None) };
 }
 
-/// Returns who called the job's function, if this process is executing one.
 pub fn of_function() -> Option<Caller> {
     CALLER.get()
 }

@@ -1,6 +1,6 @@
 //! Finds the checks of an entity.
 //!
-//! Invariant: if the caller may not see a check's job, the error is the same as for a missing check.
+//! Invariant: if the caller may not see a check's job, the check counts as missing.
 
 use super::args::Args;
 use super::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};

@@ -59,7 +59,7 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
         if pg_sys::XactReadOnly {
             return Err(Error::ReadOnly { function });
         }
-        // In a dry run, the function may call awty, because the dry run undoes the effects of the call.
+        // Allowed in a dry run, which undoes what the function does.
         if pg_sys::InSecurityRestrictedOperation() && caller::of_function() != Some(Caller::Confined) {
             return Err(Error::Restricted { function });
         }
@@ -146,13 +146,13 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Locks the job before checking the caller's right, so that the job's role cannot change in between.
+/// Locks the job first, so that the job's role cannot change before the check of the caller's right.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// The error for a job that the caller may not see is the same as for a missing job.
+/// Returns the same error for a missing job as for an invisible one.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
@@ -205,7 +205,7 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // The launcher does not know yet that the database is a copy. The requested inspection finds this out.
+        // The launcher does not know that the database is a copy until an inspection finds this out.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }

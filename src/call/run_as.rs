@@ -3,7 +3,7 @@ use crate::pg::catalog;
 use crate::store::job;
 use pgrx::pg_sys;
 
-/// The number of a role's jobs is limited, because each inspection and each worker of the role reads all of them.
+/// Jobs per role. The limit exists because each inspection and each worker of a role reads all its jobs.
 const MAX_JOBS: i64 = 10_000;
 
 pub fn check_quota(role: pg_sys::Oid) -> Result<()> {

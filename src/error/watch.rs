@@ -106,7 +106,7 @@ pub enum WatchError {
     IsRule {
         job: String,
     },
-    /// The row is silenced, and `awty.release()` does not end a silence.
+    /// `awty.release()` does not end a silence.
     Silenced {
         entity: Label,
     },

@@ -1,4 +1,4 @@
-//! The texts and hints of errors. The compiler checks that each error has a text and a hint.
+//! The texts and hints of errors. The compiler checks that each error has both.
 
 use super::Error;
 use super::phrase::{Words, array, call, head, ident, quote, say};

@@ -1,7 +1,5 @@
-//! Counts what a transaction of a run has done.
-//!
-//! Invariant: PostgreSQL notifies listeners at the commit. Counters and log are updated after the commit. A run without
-//! a problem allocates no memory here.
+//! Invariant: PostgreSQL notifies listeners at commit, and awty updates counters and log after the commit. A run
+//! without a problem allocates no memory here.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
@@ -137,7 +135,7 @@ struct UnwrittenFigures {
 }
 
 thread_local! {
-    /// A job stays in this list after its counters were written, so that later runs of the job allocate no memory.
+    /// A job stays in this list after its counters were written, so that later runs allocate nothing.
     static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 

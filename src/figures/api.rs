@@ -1,7 +1,7 @@
 //! Implements `awty.job_status` and `awty.forecast()`.
 //!
 //! Invariant: these functions only read. They also work on a standby and without the preloaded library, and take no
-//! lock above ACCESS SHARE. A caller sees the jobs that it may read. A monitoring role sees all jobs.
+//! lock above ACCESS SHARE. A monitoring role sees all jobs. Another caller sees the jobs that it may read.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
@@ -56,8 +56,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Estimates the pending checks of a large job. The number for the whole table is estimated, and jobs with few checks
-/// have exact counts. The rest is divided equally among the large jobs.
+/// Subtracts the exact counts of small jobs from the estimate for the whole table. Each large job gets an equal part of
+/// the rest.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

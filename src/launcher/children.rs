@@ -118,8 +118,8 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // Keeps the role's entry in shared memory. If the entry were missing, a concurrent inspection of the
-            // database would conclude that awty is not installed.
+            // Keeps the role's entry. If it were missing, a concurrent inspection would report the database as one
+            // without awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;

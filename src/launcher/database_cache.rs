@@ -1,5 +1,5 @@
-//! Stores in a file which databases had awty at their last inspection. After a start, these databases are inspected
-//! first. The file is only a hint, because all other databases are inspected too.
+//! Keeps a file with the databases that had awty at their last inspection. After a start, they are inspected first.
+//! The file is only a hint.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! The launcher starts workers and maintainers. It connects to no database, so it blocks no command on a database.
-//! After a crash, a new launcher gets all its information from the tables.
+//! The launcher starts workers and maintainers. It connects to no database, so it blocks no command. After a crash, a
+//! new launcher reads all its information from the tables.
 //!
 //! An error ends one turn of the main loop, but not the launcher. A turn comes at least once a second, so that no due
 //! check is missed when the clock jumps.
@@ -87,7 +87,7 @@ impl Launcher {
     }
 
     /// Stores when awty was enabled, because checks that were due before count as missed. If the clock is set back, the
-    /// stored time is set back too. Otherwise checks that become due now would also count as missed.
+    /// stored time is set back too, because later checks must not count as missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -145,8 +145,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles that have work. Also returns the number of workers of all other roles, because they are still
-/// finishing their checks.
+/// Returns the roles with work, and the number of workers of all other roles.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared

@@ -17,7 +17,6 @@ const MOST: i64 = 10_000;
 const FEW_AT_LEAST: i64 = 100;
 
 thread_local! {
-    /// Number of live leases of each job, as far as this session has counted them.
     static COUNTED: RefCell<HashMap<Text, i64>> = RefCell::default();
 }
 

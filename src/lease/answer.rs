@@ -1,10 +1,8 @@
-//! Stores the reports of external workers.
-//!
 //! Invariant: a report, its history row and the next check are committed together with the caller's transaction. A
 //! report for an ended lease changes nothing.
 //!
 //! Lock order: the check's row, then its lease. `complete_many()` and `fail_many()` do not wait for locked checks, so
-//! that a client that locks one check does not delay the reports for other checks.
+//! that a client's lock does not delay the reports for other checks.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -30,7 +28,7 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// SQLSTATE of a failure that the worker reports without a code: external routine exception.
+/// SQLSTATE of a failure without a code: external routine exception.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -136,8 +134,7 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// First stores all reports together. If this raises an error, stores each report separately, so that the error of one
-/// report does not stop the others.
+/// Stores all reports together. If this raises an error, stores them one by one, so that other reports are stored.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -166,8 +163,8 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Returns whether a failure concerns the whole statement and not one report. The statement must then fail. Such
-/// failures are a cancellation, a serialization conflict, a lack of resources, and `lock_timeout`.
+/// Returns whether a failure concerns the whole statement, which must then fail: cancellation, a serialization
+/// conflict, a lack of resources, or `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }

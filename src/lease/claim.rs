@@ -29,7 +29,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// A claim searches at most this often, because each search may find only checks that must be ended or moved.
+/// The searches of a claim are limited, because they may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 /// A claim of several jobs ends or moves about this many checks at most, and ends about this many expired leases at
@@ -80,8 +80,8 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// Skips a job that another transaction is claiming if the claim is for several jobs. The other transaction may take
-/// long, and may belong to another role.
+/// A claim of several jobs skips a job that another transaction is claiming. That transaction may take long, and may
+/// belong to another role.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();

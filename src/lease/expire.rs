@@ -20,8 +20,7 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// The jobs share the number of leases that one call ends. Otherwise a role that keeps its checks locked would delay
-/// the other roles.
+/// The jobs share the number of leases, because a role that keeps its checks locked would otherwise delay the others.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);

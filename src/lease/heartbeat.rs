@@ -47,8 +47,8 @@ fn beat(args: &Args) -> Result<Vec<Option<i64>>> {
     if !until.is_empty() {
         until.sort_unstable();
         alive.extend(lease::extend(&until));
-        // If a lease was not extended, it has ended, or another session has locked it. Before the lease expires, only a
-        // report locks it, so the lease counts as alive. After that, the session may also be ending the lease.
+        // If a lease was not extended, it has ended, or another session has locked it. Before the lease expires, that
+        // session is storing a report, so the lease counts as alive.
         let others =
             until.iter().map(|(number, _)| *number).filter(|number| !alive.contains(number)).collect::<Vec<_>>();
         let now = clock::now();

@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, HashMap};
 const STEPS: usize = 5000;
 const AT_LEAST: usize = 100;
 
-/// Returns how many targets the search of one job visits. The jobs of a claim share the visits, because a role with
-/// thousands of targets that cannot be called would otherwise delay the claims of other roles.
+/// Returns the steps of the search through one job's targets. Jobs share them, so that a role with thousands of blocked
+/// targets does not delay the claims of other roles.
 pub fn steps(jobs: usize) -> usize {
     (STEPS / jobs.max(1)).max(AT_LEAST)
 }

@@ -1,7 +1,7 @@
 //! The maintainer inspects one database and exits. Inspections happen after a start, on request, and as an audit at
-//! most once a minute. The audit finds checks that no session has announced to the launcher.
+//! most once a minute. The audit finds checks that were not announced to the launcher.
 //!
-//! Invariant: an inspection that finds no work writes nothing, and runs no user's code.
+//! Invariant: an inspection without work writes nothing, and runs no user's code.
 
 mod task;
 
@@ -33,8 +33,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Longest time of a VACUUM, which may have to wait for a reader of an index page. During this wait, the next
-/// inspection and DROP EXTENSION wait too, and DROP DATABASE fails after five seconds.
+/// Limits a VACUUM that waits for a reader of an index page. During such a wait, the next inspection and DROP EXTENSION
+/// wait, and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[pg_guard]
@@ -46,8 +46,7 @@ pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session_settings::override_settings();
-    // The maintainer does not wait for standbys. Otherwise a missing standby would stop the first inspection, before
-    // which no check runs.
+    // The maintainer waits for no standby, because no check runs before the first inspection has committed.
     session_settings::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -59,8 +58,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // The inspection found no awty, so the database's entry is removed. If awty was installed meanwhile,
-            // another inspection is requested, and the entry stays for it.
+            // The database has no awty. If awty was installed meanwhile, another inspection was requested and needs the
+            // entry.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -282,8 +281,7 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Returns whether it is time for maintenance, and for a VACUUM. A busy database needs a VACUUM every few seconds.
-/// Maintenance is rarer, because clients may have to wait for it.
+/// Returns whether to do maintenance, and whether to VACUUM. Maintenance is rarer, because clients may wait for it.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
@@ -305,7 +303,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // The VACUUM has ended the transaction and released the locks on awty's tables, so they are locked again.
+        // VACUUM has ended the transaction and so released the locks on awty's tables.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

@@ -1,5 +1,4 @@
-//! Runs the maintainer's tasks. If a task fails, the failure is logged and shown in `awty.status`, and the other tasks
-//! still run.
+//! Runs the maintainer's tasks. A failed task is logged and shown in `awty.status`. The other tasks still run.
 
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
@@ -14,7 +13,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Longest time that a task waits for a lock. Clients may have to wait behind it.
+/// Limits the time for which clients wait behind a task.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {

@@ -176,8 +176,7 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// Returns whether the role may connect because it is a member of `pg_database_owner`. Its members are known only in a
-/// session of the database, but the launcher is connected to no database.
+/// The launcher needs this, because only a session of the database knows the members of `pg_database_owner`.
 ///
 /// # Safety
 ///

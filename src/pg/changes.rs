@@ -1,5 +1,5 @@
-//! Counts changes in the database, so that a session knows whether its cached data is current. A session counts its own
-//! changes at the end of the statement. It counts changes by other sessions when it takes a lock or calls [`listen`].
+//! Counts changes, so that a session knows whether its cached data is current. A session counts its own changes at the
+//! end of the statement. It counts changes by other sessions when it takes a lock or calls [`listen`].
 
 use super::catalog;
 use pgrx::pg_sys;
@@ -75,7 +75,7 @@ fn watch() {
     });
 }
 
-/// PostgreSQL calls this when `table` has changed. If `table` is invalid, any table may have changed.
+/// If `table` is invalid, any table may have changed.
 unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
     RELATIONS.fetch_add(1, Ordering::Relaxed);
     if table == pg_sys::InvalidOid || table.to_u32() == TYPE.load(Ordering::Relaxed) {

@@ -1,7 +1,7 @@
-//! Makes a transaction commit in two phases if it has used other nodes of a Citus cluster.
+//! Makes a transaction that used other nodes of a Citus cluster commit in two phases.
 //!
-//! From PostgreSQL 16 on, libraries hide their functions by default. awty finds the functions of Citus only if Citus is
-//! built with `CFLAGS_SL_MODULE=` (docs/citus.md).
+//! From PostgreSQL 16 on, libraries hide their functions. awty finds the functions of Citus only if Citus is built with
+//! `CFLAGS_SL_MODULE=` (docs/citus.md).
 
 use crate::pg::claim_lock::flush_at_commit;
 use pgrx::pg_sys;
@@ -18,9 +18,9 @@ static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
 /// Must be called right before the commit of a transaction.
 ///
-/// If the transaction has written on only one other node, Citus by default commits there first, in one phase. After a
-/// crash before the local commit, awty would then repeat a run that is already committed there. With two phases, Citus
-/// sends COMMIT PREPARED after the local commit record. So the local commit record must be flushed.
+/// If the transaction wrote on only one other node, Citus would commit there first, in one phase. After a crash before
+/// the local commit, awty would repeat the run. With two phases, Citus sends COMMIT PREPARED after the local commit
+/// record, which must therefore be flushed.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions read or set a variable of Citus, and raise nothing.

@@ -1,4 +1,4 @@
-//! Locks for claims and targets: one transaction at a time claims checks of a job, or writes the state of a target.
+//! Locks that let one transaction at a time claim checks of a job, or write the state of a target.
 //!
 //! They are object locks with the OID of a table as their class, because no SQL command can take such a lock.
 

@@ -16,7 +16,7 @@ const ROW: &CStr = c"t";
 pub struct Expression {
     pub text: String,
     pub columns: Vec<i16>,
-    /// The type of the expression's value. For a domain, this is the base type.
+    /// The expression's type. For a domain, the base type.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,
@@ -214,8 +214,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// Returns whether settings can change the function's result. This is `false` only for a function whose body uses
-/// nothing but PostgreSQL's own immutable functions.
+/// Returns `false` only for a function whose body uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL's parser has written the column.
     unsafe {

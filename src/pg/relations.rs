@@ -23,7 +23,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// All relations that awty locks. Only external workers use the last six.
+/// Only external workers use the last six relations.
 const RELATIONS: [Name; 21] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -55,14 +55,13 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// What a transaction will do with the relations, which decides the strength of its locks. The transaction takes the
-/// strongest lock at once. If it first read and then wrote, it could deadlock with REINDEX, which excludes writers
-/// before readers.
+/// Each purpose takes its strongest lock at once. A transaction that reads and then writes could deadlock with
+/// REINDEX, which excludes writers before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Takes the lock for writing the history only when a check ends, because a long transaction of a client must not
-    /// block new partitions.
+    /// Locks the history for writing only when a check ends, because a long client transaction must not block new
+    /// partitions.
     Write,
     Run,
     Lease,

@@ -40,8 +40,8 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     unsafe { unbound::re_throw_error(error) }
 }
 
-/// If `body` raises an ERROR, raises a panic that pgrx's `#[pg_extern]` wrapper reports with the same SQLSTATE. pgrx
-/// can report only standard SQLSTATEs.
+/// Turns an ERROR in `body` into a panic that pgrx's `#[pg_extern]` wrapper reports. pgrx reports only standard
+/// SQLSTATEs.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {

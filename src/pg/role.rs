@@ -1,20 +1,19 @@
-//! Evaluates expressions over a role's table, with the rights of this role.
+//! Evaluates expressions over a role's own table, with the role's rights.
 //!
-//! Invariant: settings of the session do not change an expression's meaning. A row-level security policy that would
-//! hide rows raises an error instead.
+//! Invariant: session settings do not change an expression's meaning. A row-level security policy that would hide rows
+//! raises an error.
 
 use super::owner::{as_user, pin_search_path, set_local};
 use super::{catalog, scalar};
 use pgrx::pg_sys;
 
-/// Runs `body` with the current role's rights, in a security-restricted operation. So `body` cannot switch back to the
-/// session's role and its rights.
+/// Runs `body` with the current role's rights. The security-restricted operation keeps `body` from getting the
+/// session role's rights back.
 pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, body)
 }
 
-/// Runs `body` as the role, in a security-restricted operation. So `body` cannot change the session's settings or its
-/// role.
+/// In a security-restricted operation, `body` cannot change the session's settings or its role.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }

@@ -1,11 +1,11 @@
 pub const QUERY_CANCELED: &str = "57014";
-/// For a run whose external worker has sent no heartbeat.
+/// The external worker has sent no heartbeat.
 pub const CONNECTION_FAILURE: &str = "08006";
 const RAISE_EXCEPTION: &str = "P0001";
-/// For a run whose job's role no longer exists.
+/// The job's role no longer exists.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
-/// Returns the code as five characters. An error with the code of success (00000) gets P0001.
+/// An error with the code of success (00000) gets P0001 instead.
 pub fn text(code: i32) -> String {
     let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
     let text: String = (0..5).map(character).collect();

@@ -66,8 +66,7 @@ fn unless(refusal: PgSqlErrorCode, body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// Runs `body` and always ends the subtransaction. If the subtransaction stayed open, the client's transaction would be
-/// aborted.
+/// Always ends the subtransaction. If it stayed open, the client's transaction would be aborted.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
     // SAFETY: restores the memory context and the resource owner, as a plpgsql exception block does.
     unsafe {
@@ -88,7 +87,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Returns whether the whole transaction has one snapshot, so that it cannot see later commits by others.
+/// Returns whether the transaction cannot see later commits of others.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: reads a variable.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

@@ -121,8 +121,7 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     }
 }
 
-/// Returns the index of the primary key, even if the key is deferrable. PostgreSQL does not report the index of a
-/// deferrable key as primary.
+/// Also finds a deferrable primary key, whose index PostgreSQL does not report as primary.
 ///
 /// # Safety
 ///
@@ -197,7 +196,7 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// Returns the type's name with its schema, because a bare `character` would mean `character(1)`.
+/// Qualified, because a bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
     // SAFETY: in a transaction. The name is copied.

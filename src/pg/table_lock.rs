@@ -1,12 +1,12 @@
 use pgrx::pg_sys;
 
-/// Excludes writers of the table, with the same lock as CREATE TRIGGER.
+/// CREATE TRIGGER takes the same lock.
 pub fn against_writes(table: pg_sys::Oid) {
     // SAFETY: a lock on an OID, which need not exist. A transaction is open.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE) };
 }
 
-/// Excludes readers and writers of the table, with the same lock as DROP TRIGGER.
+/// DROP TRIGGER takes the same lock.
 pub fn exclusively(table: pg_sys::Oid) {
     // SAFETY: as above.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE) };

@@ -1,6 +1,6 @@
 //! Text in the database's encoding.
 //!
-//! Invariant: awty writes stored text back byte for byte. It converts only the texts of messages.
+//! Invariant: stored text is written back byte for byte. Only messages are converted.
 
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;

@@ -27,7 +27,7 @@ impl Firing {
         unsafe { (*self.0).tg_relation }
     }
 
-    /// Returns the OID of the table that has the row. For a partitioned table, this is the partition.
+    /// Returns the partition of the row, if the table is partitioned.
     pub fn table(self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
         unsafe { (*self.relation()).rd_id }

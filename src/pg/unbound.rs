@@ -1,7 +1,6 @@
 //! Declares PostgreSQL functions that pgrx lacks, or declares in an unsuitable way.
 //!
-//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. A function that is an
-//! exception says why.
+//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. Each exception is explained.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
@@ -89,7 +88,7 @@ pub fn register_timeout(handler: TimeoutHandler) -> c_int {
     unsafe { c::RegisterTimeout(USER_TIMEOUT, Some(handler)) }
 }
 
-/// The only error that this function raises is a FATAL.
+/// Raises only a FATAL.
 ///
 /// # Safety
 ///
@@ -99,7 +98,7 @@ pub unsafe fn enable_timeout_after(id: c_int, delay_ms: c_int) {
     unsafe { c::enable_timeout_after(id, delay_ms) };
 }
 
-/// The only error that this function raises is a FATAL.
+/// Raises only a FATAL.
 ///
 /// # Safety
 ///
@@ -224,7 +223,7 @@ pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) 
 
 /// # Safety
 ///
-/// `node` comes from the parser. `state` has the tables to which the expression refers.
+/// `node` comes from the parser, and `state` has its tables.
 pub unsafe fn transform_expr(
     state: *mut pg_sys::ParseState,
     node: *mut pg_sys::Node,

@@ -95,8 +95,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // Calls sigaction() directly, because a handler that pqsignal() installs cannot know which process sent the
-        // SIGTERM.
+        // pqsignal() would not tell the handler which process sent the SIGTERM.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -160,16 +159,14 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Returns whether the postmaster is gone. A process without a postmaster must exit, because the server cannot start
-/// again while such a process exists.
+/// Returns whether the postmaster is gone. No server can start while such an orphan is left.
 pub fn is_orphan() -> bool {
     // SAFETY: a global of this process.
     let postmaster = unsafe { pg_sys::PostmasterPid };
     u32::try_from(postmaster).is_ok_and(|postmaster| postmaster != std::os::unix::process::parent_id())
 }
 
-/// Returns whether a command such as DROP DATABASE waits for the database's connections to end. Such a command waits
-/// only five seconds.
+/// Returns whether a command such as DROP DATABASE waits, at most five seconds, for connections to end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

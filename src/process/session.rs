@@ -12,8 +12,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does the same as DISCARD ALL, with two exceptions. The end of the transaction has restored the settings, and there
-/// is no LISTEN to end, because awty refuses it.
+/// Does the same as DISCARD ALL, except for settings, which the transaction has restored, and LISTEN, which awty
+/// refuses.
 pub fn clean() {
     if !has_temporary_schema() {
         // SAFETY: outside of a transaction, no portal, prepared statement or lock belongs to one.
@@ -37,7 +37,7 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// Returns whether the session has temporary tables, because dropping them needs a transaction.
+/// A transaction is needed only to drop temporary tables.
 fn has_temporary_schema() -> bool {
     let (mut schema, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: a getter.

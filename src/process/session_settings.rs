@@ -14,7 +14,7 @@ pub fn override_settings() {
         (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),
-        // Parallel workers are off, because the time limit of a run would not apply to them.
+        // Parallel workers would escape the run's time limit.
         (c"max_parallel_workers_per_gather", c"0"),
     ] {
         set(name, value);
@@ -26,8 +26,7 @@ pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// Makes the commit in `body` wait for the local flush, which includes all earlier commits. The commit does not wait
-/// for standbys.
+/// The commit waits for the local flush, which includes all earlier commits, but not for standbys.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();

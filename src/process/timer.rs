@@ -45,9 +45,8 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout)) };
 }
 
-/// Ends the session [`GRACE`] after the call is cancelled. The call is cancelled by [`arm_cancel`] or by the session's
-/// `statement_timeout`, whichever is first. Both limits are needed, because the function can catch a cancellation and
-/// can then change `statement_timeout`.
+/// Ends the session [`GRACE`] after [`arm_cancel`] or the session's `statement_timeout` cancels the call. Ending it is
+/// necessary, because the function can catch a cancellation and then change `statement_timeout`.
 pub fn arm_terminate(timeout: Duration) {
     // SAFETY: reads a setting.
     let of_statement = u64::try_from(unsafe { pg_sys::StatementTimeout }).unwrap_or_default();

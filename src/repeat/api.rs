@@ -56,8 +56,7 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// The loop checks for interrupts, so that a query can be cancelled. Each time may take milliseconds of search in a
-/// calendar.
+/// A query can be cancelled between two times, because each time may take milliseconds of search in a calendar.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -95,8 +94,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first repetition. Workers may not know yet that the job has repetitions, so the call
-    /// itself handles a check that is due.
+    /// Whether this is the job's first repetition. Workers may not know the repetition yet, so a due check is not left
+    /// to them.
     is_first: bool,
 }
 

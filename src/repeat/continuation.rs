@@ -144,8 +144,8 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // The next check is already due, and a worker may have searched for checks of this time before. So the
-            // check is announced like a new one.
+            // Announces the next check like a new one, because a worker may already have searched for checks of this
+            // time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,5 +1,5 @@
-//! Remembers which checks the current run executes. If the function changes its own check, for example with
-//! `awty.schedule()`, the change counts as the result of the run.
+//! Remembers the checks of the current run. If the function changes its own check, for example with `awty.schedule()`,
+//! the change is the run's result.
 
 use std::cell::RefCell;
 

@@ -36,8 +36,8 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     let fix = match fault {
         Fault::NoKey => format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
         Fault::NotOwners { function, table_owner } => {
-            // The text is not valid SQL as a whole, so that a user reads it before executing it. After the ALTER, the
-            // function's code runs with the owner's rights.
+            // The text is not valid SQL as a whole, so that nobody executes it unread: after the ALTER, the owner's
+            // rights apply to the function's code.
             let owner = quoted(&catalog::role_label(*table_owner));
             format!("If role {owner} may run {function}, execute: ALTER FUNCTION {function} OWNER TO {owner};")
         }
@@ -103,7 +103,7 @@ fn call(rule: &Rule, table: &Described) -> String {
     format!("SELECT awty.watch({});", args.join(", "))
 }
 
-/// Writes the interval in days or hours. In open time, a day is not 24 hours.
+/// In open time, a day is not 24 hours.
 fn interval(length: Length, is_open_time: bool) -> String {
     let micros = match length {
         Length::Days(days) => return format!("{days} days"),

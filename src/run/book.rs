@@ -32,7 +32,7 @@ impl Timing {
 
 pub struct Conflict;
 
-/// If `suspected` is false, the only checks with a row in `awty_internal.check_stat` are those with failed runs.
+/// If `suspected` is false, only checks with failed runs have rows in `awty_internal.check_stat`.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -44,8 +44,7 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // If the check has no repetition, its end needs nothing that the row's lock would protect, so the row can be
-        // deleted at once.
+        // Without a repetition, the end of a check depends on nothing that the row's lock protects.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)
@@ -109,7 +108,7 @@ pub fn failure(
     let untold = untold::of(row);
     let mut check = row.check();
     if untold.is_some_and(|untold| untold::raise(&untold, &job.name, &row.key(), timing.finished_at)) {
-        // Attempts are counted per level of an alert, so a new level starts at 0.
+        // Each level of an alert counts its own attempts.
         check.attempt = 0;
     }
     let wanted = continuation.failed(row.id, &check, how, timing.finished_at);

@@ -98,10 +98,9 @@ unsafe fn call(
     Ok(result)
 }
 
-/// Fires deferred triggers now, because the role's settings and limits still apply and the check's row is not locked
-/// yet.
+/// Fires deferred triggers now, while the role's settings and limits apply, and before the check's row is locked.
 ///
-/// Closes all cursors, because a commit would execute the queries of cursors WITH HOLD. A client's cursors stay open,
+/// Closes all cursors, because a commit executes the queries of cursors WITH HOLD. A client's cursors stay open,
 /// because the client's transaction does not commit here.
 fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {

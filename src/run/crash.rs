@@ -1,16 +1,15 @@
 //! Counts crashes of the server against the checks that may have caused them.
 //!
-//! Before a worker runs a batch, it writes the ids of the batch's checks to `awty_internal.in_flight` and flushes.
-//! After a crash, the first inspection counts a crash against each check in this table. A file in `pg_stat/` marks a
-//! clean shutdown, after which no crash is counted.
+//! Before a worker runs a batch, it writes the batch's checks to `awty_internal.in_flight` and flushes. After a crash,
+//! the first inspection counts a crash against each check in this table. A mark in `pg_stat/` tells a clean shutdown
+//! from a crash.
 //!
 //! A check with a counted crash is a *suspect*. It runs alone, and in quarantine: the server runs only one suspect at a
 //! time, the least suspected first. A check whose run ended only its own process needs no quarantine. A check with
 //! `awty.max_crashes` crashes is held, but never deleted.
 //!
-//! Invariant: a crash counts once against a check. If a suspect was in quarantine at the crash, the crash counts
-//! against no other suspect. If a client locks a check right after the crash, the crash does not count against this
-//! check.
+//! Invariant: a crash counts once against a check. If a suspect was in quarantine, no other suspect is blamed. If a
+//! client locks a check right after the crash, the crash does not count against this check.
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
@@ -19,10 +18,10 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// Counts a crash or an exit against each check of a run. Next time, each of these checks runs alone, because only one
-/// of them caused the crash.
+/// Counts a crash or an exit against each check of a run. Each of these checks runs alone next time, because only one
+/// is to blame.
 ///
-/// Returns `false` if the run had one check and a client has locked this check.
+/// Returns `false` if the run had one check and a client has locked it.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     let counted = check_stat::count(ids, suspicion);
     if let [id] = *ids

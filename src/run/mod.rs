@@ -64,11 +64,10 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// Runs the checks as one set. If the run fails, runs each half of the set again, until only the checks with bad
-    /// data fail.
+    /// If a run of several checks fails, each half runs again, until only the checks with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
-            // The session could not be cleaned up after an earlier run. A later attempt may succeed.
+            // The session could not be cleaned, but a later attempt may succeed.
             return RunResult::Locked;
         }
         let began = clock::mono();

@@ -62,7 +62,7 @@ pub struct Database {
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
-    /// Number that grows with each crash or exit that awty counts against a check.
+    /// Grows with each crash or exit that is counted against a check.
     pub suspected: u64,
     pub dead_rows: DeadRows,
     /// The next search for leftover rows of `awty_internal.check_stat` starts after this id.

@@ -1,11 +1,10 @@
-//! Two files in `pg_stat/` tell the next start how the server ended, because PostgreSQL does not tell extensions
-//! whether a shutdown was clean, and a crash clears shared memory.
+//! Two files in `pg_stat/` tell the next start how the server ended. PostgreSQL does not tell extensions whether a
+//! shutdown was clean, and a crash clears shared memory.
 //!
-//! - The postmaster writes one file at a clean shutdown. If this file is missing, the checks that were about to run
-//!   become suspects.
-//! - The other file names the suspect in quarantine. Only this suspect is blamed for the crash.
+//! - The postmaster writes one file at a clean shutdown. Without it, the checks that were about to run become suspects.
+//! - The other file names the suspect in quarantine. Only this check is blamed for the crash.
 //!
-//! If a file is missing or broken, no check is lost.
+//! A missing or broken file loses no check.
 
 use pgrx::{pg_guard, pg_sys};
 

@@ -42,8 +42,8 @@ pub struct SharedState {
     pub quarantined: Option<marks::EntryId>,
     /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Number of starts and ends of workers so far. A role stores this number when it is served. The role with the
-    /// smallest number has waited longest and comes first.
+    /// Starts and ends of workers so far. A role stores this number when it is served, and the role with the smallest
+    /// number comes first.
     pub served: u64,
     /// Number of roles that wait for a worker. If it is not 0, workers end after their batch.
     pub waiting: u32,

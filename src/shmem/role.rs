@@ -20,7 +20,7 @@ pub struct RoleEntry {
     /// terminated during a run.
     pub failures: u32,
     pub last_served: u64,
-    /// Hash of the invalid job rows that were logged last, so that they are logged once. Zero if there are none.
+    /// Hash of the invalid job rows that were last logged, so that each is logged once.
     pub complaint: u64,
 }
 

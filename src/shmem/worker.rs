@@ -1,6 +1,6 @@
 //! A worker's entry, which also holds its claims. A claim ends with the process, or with a crash of the server.
 //!
-//! A claim cannot be a PostgreSQL lock. The abort of a failed run would release a session lock, and a job that calls
+//! A claim cannot be a PostgreSQL lock. The abort of a failed run would release a session lock, and a job's
 //! `pg_advisory_unlock_all()` would release an advisory lock.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.

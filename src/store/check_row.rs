@@ -2,8 +2,7 @@
 //! without waiting.
 //!
 //! The table's access method takes the lock, because it tells which transaction has changed the row. If another
-//! transaction has changed the row, the run is rolled back. If the run itself has changed the row, it has ended its own
-//! check.
+//! transaction has, the run is rolled back. If the run itself has, the run has ended its own check.
 //!
 //! Invariant: a TID is used only in the transaction that read it. The transaction's table lock and snapshot keep the
 //! TID valid.

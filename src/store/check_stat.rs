@@ -86,8 +86,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// Deletes rows of checks that have ended. A worker with an outdated list of suspects leaves such a row when it ends
-/// the check.
+/// Deletes rows that were left when a worker with an outdated list of suspects ended the checks.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

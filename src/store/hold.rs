@@ -91,8 +91,7 @@ statement! {
 
 // Skips a hold that a client is releasing. If the client rolls back, a later inspection finds the hold.
 statement! {
-    /// Returns which of the checks have a hold. A check that was held during its run has a hold before it is marked as
-    /// held.
+    /// Also returns checks that were held during their run, and are not marked as held yet.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }

@@ -131,7 +131,7 @@ statement! {
 }
 
 statement! {
-    /// Resumes jobs whose pause has ended. Returns their roles, and the first due time of each job that has a function.
+    /// Returns the role and the first due time of each resumed job that has a function.
     pub fn resume_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, Option<Time>)> = query,
     c"UPDATE awty.job SET paused = false, resumed_at = paused_until, paused_at = NULL, paused_by = NULL, paused_note = NULL, paused_until = NULL
       WHERE job = ANY (ARRAY(

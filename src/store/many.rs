@@ -10,8 +10,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// unnest() is in the select list, because PostgreSQL would write its rows to disk first if it were in FROM. There is no
-// ON CONFLICT, because it would double the cost per row.
+// unnest() is in the select list, because PostgreSQL would first write rows of FROM to disk. ON CONFLICT would double
+// the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],

@@ -47,7 +47,7 @@ statement! {
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 }
 
-// Moves the sequence past all used ids, because logical replication copies rows but no sequences.
+// Needed because logical replication copies rows but no sequences.
 statement! {
     fn pass_used_ids() = query,
     c"SELECT pg_catalog.setval('awty.future_job_id_seq', u.id)

@@ -115,8 +115,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Locks both tables first. Otherwise a reader that waits only for the default partition would miss the
-            // moved rows, and a writer that has already chosen the default partition would fail.
+            // Locks both tables first. A reader that waits only for the default partition would miss the moved rows. A
+            // writer that has already chosen it would fail.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }

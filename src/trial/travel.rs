@@ -1,7 +1,7 @@
 //! `awty.travel()` moves a transaction's clock ahead for a test, and runs the checks that become due.
 //!
-//! Invariant: a transaction with `awty.travel()` cannot commit. The session must have only one role. Only jobs of this
-//! role run, so awty never switches roles. Checks that are held, paused, or locked by another session do not run.
+//! Invariant: a transaction with `awty.travel()` cannot commit. The session has only one role, and only its jobs run,
+//! so the role is never switched. Checks that are held, paused, or locked by another session do not run.
 
 use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;
@@ -206,8 +206,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` lacks two kinds of checks: those that their own run replaced or cancelled, and those that `apply_guards`
-/// ended before a run.
+/// `fates` lacks checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },

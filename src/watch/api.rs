@@ -182,8 +182,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // The caller's right is checked twice. Before the lock, because a caller without the right must not lock another
-    // user's table. After the lock, because the right may have changed meanwhile.
+    // Checks the right before the lock, so that a caller without the right locks no other user's table, and again after
+    // it, because the right may have changed.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -268,8 +268,8 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses a rule whose calendar is closed for too long. The search for due times is limited, and would end before it
-/// reaches every level of a new row.
+/// Refuses a rule whose calendar is closed for so long that the search for due times would end before the last level of
+/// a new row.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {

@@ -1,5 +1,3 @@
-//! Calls the functions `call` and `call_cleared` of a rule.
-
 use crate::error::Result;
 use crate::function;
 use crate::pg::relations;

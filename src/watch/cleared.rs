@@ -1,6 +1,6 @@
-//! Clears the alerts of rows. Afterwards, the function `call_cleared` of the rule is called.
+//! Clears the alerts of rows, and calls the rule's `call_cleared` afterwards.
 //!
-//! Invariant: the transaction that clears an alert only schedules the call of `call_cleared`. So the function never
+//! Invariant: the transaction that clears an alert only schedules the call of `call_cleared`. So this function never
 //! runs in a client's transaction, and its error never undoes the clearing.
 
 use super::statements::alert::{self, Open};

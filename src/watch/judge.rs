@@ -111,8 +111,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // Locks the checks of the rows. From now on, a client that stops one of these rows waits for the end of the
-        // run. If a check is already locked, a client may have stopped its row, so the run is rolled back.
+        // From now on, a client that stops a row waits for the end of the run. A client that has locked a check before
+        // may have stopped its row.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
             return Err(stops::overtaken(watched));
@@ -133,8 +133,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     // runs again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
-        // These alerts stay open although their checks end. The write keeps a sweep from clearing them if the sweep has
-        // read their rows earlier.
+        // These checks end while their alerts stay open. A sweep that read the rows earlier must not clear the alerts.
         let touched = alert::touch(&rule.name, &stay);
         left.extend(stay.into_iter().filter(|key| !touched.contains(key)));
     }

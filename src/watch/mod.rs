@@ -6,10 +6,8 @@
 //! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
 //! - [`call`] calls the functions of a rule; [`cleared`] clears alerts.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows. Both visit
-//!   the keys in [`pieces`].
+//!   rows in [`pieces`].
 //! - [`silence`] silences rows; [`stops`] stores when the clocks of rows were stopped.
-//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
-//!   parts.
 //! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
 //!
 //! Invariant: a row's check is locked before the row is read. A session that moves or ends a check also locks the

@@ -1,8 +1,7 @@
 //! Stores when the clocks of rows were stopped, for rules with `stopped`.
 //!
-//! Invariant: only the run of a row's check, or a transaction that has locked this check, writes the row's stops. If a
-//! transaction stops a row, the stop begins at the transaction's start. If it continues the row, the stop ends at the
-//! transaction's start.
+//! Invariant: a row's stops are written only by the run of its check, or by a transaction that has locked this check. A
+//! stop begins or ends at the start of the transaction that stops or continues the row.
 
 use super::statements::rule_check;
 use super::statements::stop::{self, Known, Stored};
@@ -46,8 +45,8 @@ pub enum Seeing {
     Renamed,
     /// The row was already watched. A stop of the row begins or ends at this time.
     Known(Time),
-    /// The row existed before its rule, and the walk has not visited it yet. An UPDATE has stopped the row, or has
-    /// ended a stop, at this time. Apart from this stop, the row is handled like an inserted row.
+    /// The row existed before its rule, and the walk has not visited it yet. It is handled like an inserted row that an
+    /// UPDATE has stopped or continued at this time.
     Unvisited(Time),
 }
 
@@ -170,8 +169,8 @@ impl Clocks {
         let overtaken = self.overtaken(watched, &keys);
         self.put.retain(|(key, ..)| !overtaken.contains(key));
         self.removed.retain(|key| !overtaken.contains(key));
-        // A new row has no check to lock, and another open transaction may have inserted the row's clock. So new clocks
-        // never replace stored clocks.
+        // Another open transaction may have inserted the clock of a row without a check, so new clocks never replace
+        // stored clocks.
         let (locked, new): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.put).into_iter().partition(|(key, ..)| self.has(key));
         stop::put(&watched.rule.name, &new, false);

@@ -18,12 +18,12 @@ use std::time::Duration;
 const ALERTS: i64 = 10_000;
 const MOST: Duration = Duration::from_secs(1);
 
-/// Repairs rules after a restore from a dump, because a dump includes neither the OIDs of a rule's functions nor their
-/// dependency on the table.
+/// Repairs rules after a restore, because a dump lacks the OIDs of their functions and the functions' dependency on the
+/// table.
 pub fn repair(_now: Time) {
     let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
     for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {
-        // An inspection has a new snapshot, which sees all alerts. So the rule can end.
+        // Cannot fail, because the new snapshot of an inspection sees all alerts.
         None => unless_locked(|| drop(end_rule::without_table(&rule.name))),
         Some(table) => mend_functions(rule, &table),
     });

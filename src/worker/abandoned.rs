@@ -1,4 +1,4 @@
-//! Handles runs whose worker process has ended. The checks of such a run stay claimed until it is handled.
+//! Handles runs whose worker process has ended. Until then, their checks stay claimed.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;

@@ -18,8 +18,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// How often the worker tests during a batch whether it must exit. It does not test after each run, because the test
-/// costs more than a quick run.
+/// How often a worker asks whether it must exit. Asking costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -86,7 +85,7 @@ impl Worker {
     }
 
     /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys.
-    /// Without this wait, a primary that has lost its connections could run checks that the new primary also runs.
+    /// Otherwise a primary that lost its connections could run checks that the new primary also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -155,7 +154,7 @@ impl Worker {
         is_time
     }
 
-    /// Deletes the worker's row. The flush of this deletion also makes all earlier runs durable.
+    /// The flush also makes all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());

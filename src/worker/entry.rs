@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Due time from which the worker runs checks, or [`NEVER`] while it is idle.
+/// Due time from which the worker works, or [`NEVER`] while idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
 /// Whether the worker has run a check, or found none due. Otherwise its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
@@ -269,7 +269,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // The worker has failed. Its role gets no new worker for a while, because starting a process is expensive.
+            // The worker has failed. Starting a process is expensive, so the role gets no worker for a while.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }

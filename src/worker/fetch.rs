@@ -1,15 +1,14 @@
-//! Chooses the checks of a worker's turn. The turn takes a share of each job's due checks: first the checks that have
-//! just become due, then missed checks.
+//! Chooses the checks of a worker's turn: a share of each job's due checks, first those that have just become due, then
+//! missed checks.
 //!
 //! Each search starts where the last one ended, because a search from the beginning would read dead rows. Dead rows
 //! stay in the index as long as any session has an old snapshot.
 //!
 //! A worker skips checks that another worker of the role has prefetched, which means that it plans to run them next.
-//! When a worker has gone through all due checks, it looks for the skipped checks again, because the other worker may
+//! After a pass through all due checks, the worker looks for the skipped checks again, because the other worker may
 //! have exited.
 //!
-//! Invariant: a pass through all due checks returns a check twice only if the check could not run and is due for
-//! another try.
+//! Invariant: a pass returns a check twice only if the check could not run and is due for another try.
 
 use super::entry::MyWorker;
 use crate::pg::clock::{self, Timestamp};
@@ -41,7 +40,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// Where the search for missed checks continues. A missed check became due while no check could run.
+    /// Where the search for missed checks continues, which became due while no check could run.
     missed: Cursor,
 }
 
@@ -287,8 +286,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns when the worker must look again for checks that could not run. Returns `None` if this wait exceeds
-    /// `patience`, because an audit finds the remaining checks.
+    /// Returns when to look again for checks that could not run, or `None` if this wait exceeds `patience`. An audit
+    /// then finds them.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use std::collections::HashSet;
 
-/// awty counts up to this many pending checks of a job, and estimates a larger number.
+/// If a job has more pending checks, their number is estimated.
 pub const COUNTED: i64 = 100_000;
 
 statement! {

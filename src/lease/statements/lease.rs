@@ -1,5 +1,5 @@
-//! Invariant: due checks and their leases are read with a snapshot that is newer than the lock on the job's claims. An
-//! older snapshot could miss a lease, so a claim could give a second lease for the same check.
+//! Invariant: due checks and their leases are read with a snapshot that is newer than the lock on the job's claims.
+//! With an older snapshot, a claim could choose a check that already has a lease.
 //!
 //! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
 

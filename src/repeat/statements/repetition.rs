@@ -143,8 +143,8 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// The statement scans the table, because awty.unregister() is rare. Without OFFSET 0, the planner could choose an index
-// that begins with another column.
+// May scan the table, because awty.unregister() is rare. Without OFFSET 0, the planner could use an index that begins
+// with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -152,7 +152,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// If the entity already has a pending check, it stays, and the repetition continues after it.
+// An entity's pending check stays, and the repetition continues after it.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
@@ -320,8 +320,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Planned times up to this limit get no check any more. `None` means that the limit is the `first_check_at` of the
-/// pending check.
+/// Planned times up to this limit get no further check. `None` stands for the `first_check_at` of the pending check.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

@@ -1,10 +1,10 @@
 //! Prepares and executes queries that call functions by their OIDs.
 //!
-//! A call by name would be unsafe. Any role that may create functions in the schema can make the name ambiguous, with a
-//! function of the same name that has further default arguments.
+//! A call by name is unsafe. Any role that may create functions in the schema can make the name ambiguous, with a
+//! function that has further default arguments.
 //!
-//! In the query's text, a marked column reference stands for each call (see [`call`]). A parser hook replaces the
-//! reference by the call, as for variables of PL/pgSQL.
+//! A marked column reference in the query's text stands for each call (see [`call`]). A parser hook replaces it by the
+//! call, as for variables of PL/pgSQL.
 
 use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};
@@ -19,8 +19,7 @@ pub struct Plan {
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns the SQL text of a call whose arguments are columns of a row. The names of the row and columns are already
-/// quoted.
+/// Returns the SQL text of a call with columns of a row. Row and columns are already quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))

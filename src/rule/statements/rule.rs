@@ -207,7 +207,7 @@ statement! {
       ORDER BY r.rule"
 }
 
-/// Reads the interval. A length of open time is in days or hours. Without a calendar, a day is 24 hours.
+/// A length of open time is in days or hours. Without a calendar, a day is 24 hours.
 pub fn length(interval: &Interval, argument: &'static str, is_open_time: bool) -> Result<Length, Error> {
     if is_open_time {
         let (months, days, micros) = (interval.months(), interval.days(), interval.micros());
@@ -272,8 +272,7 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// Reads the rule with the latest snapshot. So a transaction that is older than the rule also watches the rows that it
-/// writes.
+/// Reads the rule with the latest snapshot, so that an older transaction also watches the rows that it writes.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }

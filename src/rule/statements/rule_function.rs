@@ -12,7 +12,7 @@ pub struct StoredFunction {
     pub argument: Text,
     pub function: pg_sys::Oid,
     pub numbers: Vec<i16>,
-    /// Names of the columns, because a restore from a dump keeps names but changes OIDs and column numbers.
+    /// Names, because a restore from a dump changes OIDs and column numbers.
     pub columns: Vec<Text>,
 }
 

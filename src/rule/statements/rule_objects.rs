@@ -21,8 +21,7 @@ use crate::store::typed::{is_true, statement};
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-/// The triggers of a rule. STOPPED fires on an UPDATE that only stops or continues a row's clock. Only a rule with
-/// `stopped` has this trigger.
+/// STOPPED is an UPDATE that only stops or continues a row's clock. Only rules with `stopped` have this trigger.
 const EVENTS: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "STOPPED"];
 
 pub fn events(has_stopped: bool) -> &'static [&'static str] {
@@ -46,8 +45,7 @@ pub fn result_type(argument: &str) -> pg_sys::Oid {
     if ["until", "stopped"].contains(&argument) { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
-/// The comment on a rule's functions. A dump includes the comment, so awty recognises these functions even after the
-/// rule has ended.
+/// A dump includes this comment, by which awty recognises the functions of an ended rule.
 fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{rule}\"")
 }
@@ -106,8 +104,8 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// Returns the body of a rule's function. Its arguments have the default collations of their types. If a column has
-/// another collation, the body names this collation.
+/// The function's arguments have the default collations of their types. If a column has another collation, the body
+/// names it.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -129,8 +127,7 @@ statement! {
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 }
 
-/// Makes the function depend on the table. A dump does not include the dependency, so awty creates it again after a
-/// restore.
+/// Makes the function depend on the table, also after a restore, because a dump does not include the dependency.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     if has_dependency(function.oid, table.oid) {
         return;

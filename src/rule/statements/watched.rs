@@ -86,13 +86,12 @@ pub enum State {
     Met,
     NotStarted,
     Waiting(Time),
-    /// The row waits under a rule without `since`. Such a rule measures `within` from the time at which the row
-    /// appeared.
+    /// The rule has no `since`, so `within` counts from when the row appeared.
     WaitingSinceAppearance,
 }
 
 impl State {
-    /// `appeared` is the time at which the row appeared, or the stored start of its clock.
+    /// `appeared` is when the row appeared, or when its clock was written.
     pub fn found(self, appeared: Time, stops: &Stops) -> RowState<'_> {
         match self {
             State::Met => RowState::Met,
