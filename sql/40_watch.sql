@@ -102,9 +102,9 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- A client adds only held alerts, and a run only alerts that are not held. The index allows a watched row one alert of
--- each kind, so that client and run never wait for each other. The lock on the row's check lets only one of them
--- commit. The index also finds all open alerts of a rule.
+-- A client adds only held alerts, and a run only alerts that are not held. The index allows one of each kind, so that
+-- client and run never wait for each other. The lock on the row's check lets only one of them commit. The index also
+-- finds all open alerts of a rule.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 -- Finds alerts that were not reported, for awty_internal.untold. An alert is usually reported by the commit that raises

@@ -65,7 +65,7 @@ COMMENT ON COLUMN awty_internal.breaker.opens IS 'How often in a row the breaker
 COMMENT ON COLUMN awty_internal.breaker.message IS 'Message of the last failure';
 COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'Time of the last failure';
 
--- With this index, a claim skips all checks of a blocked target at once.
+-- By this index, a claim skips all checks of a blocked target at once.
 CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_check_at, id) WHERE NOT held;
 
 CREATE INDEX lease_target_idx ON awty_internal.lease (job, entity_name);
@@ -86,8 +86,8 @@ CREATE FUNCTION awty.alter_target(
 COMMENT ON FUNCTION awty.alter_target(text, text, integer, double precision, integer, timestamptz, text, text[])
     IS 'Limits one target of a job without a function, or all its targets, or blocks them until a time; -infinity unblocks; for members of the job''s role';
 
--- The gateway calls this function when a target asks for a pause. The block lasts an hour at most, and does not shorten
--- an earlier block.
+-- The gateway calls this when a target asks for a pause. The block lasts an hour at most, and shortens no other
+-- block.
 CREATE FUNCTION awty_internal.block_for_now(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'block_for_now_wrapper';
 

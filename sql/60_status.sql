@@ -140,7 +140,7 @@ CROSS JOIN LATERAL (
         FROM awty_internal.lease AS l
         WHERE l.id = f.id AND l.expires_at > clock_timestamp()
         UNION ALL
-        -- Workers wait for a synchronous standby only if awty.synchronous_commit is on.
+        -- Workers wait for a standby only with awty.synchronous_commit.
         SELECT 9, format('worker process %s waits for a synchronous standby', w.pid),
             'SELECT application_name, state, sync_state FROM pg_stat_replication;'
         FROM awty_internal.worker() AS w
@@ -212,7 +212,7 @@ COMMENT ON VIEW awty_internal.standing IS 'First reason why a pending check does
 CREATE VIEW awty_internal.first_overdue AS
 SELECT j.job, j.paused, first.id, first.next_check_at
 FROM (
-    -- If a role has many jobs, reads fewer checks of each, so that this role cannot make the view slow for all roles.
+    -- Reads fewer checks per job of a role with many jobs, so that this role cannot make the view slow for all.
     SELECT k.job, k.paused AND awty_internal.lasts(k.paused_until) AS paused, k.function_name,
         greatest(10, least(10000, 100000 / count(*) OVER (PARTITION BY k.role))) AS checks
     FROM awty.job AS k
@@ -301,8 +301,7 @@ FROM (
     SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
     WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = u.rule AND j.paused)
     UNION ALL
-    -- Checks only rules that the caller may read, because each check takes a while, and other roles may have thousands
-    -- of rules.
+    -- Checks only rules that the caller may read, because each takes a while, and another role may have thousands.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]
     FROM awty.rule AS r
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
@@ -323,7 +322,6 @@ END;
 
 COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.reason, for awty.status';
 
--- STABLE, so that the planner can omit an unused column.
 CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN coalesce(greatest(CASE WHEN isfinite(since)

@@ -118,7 +118,7 @@ BEGIN ATOMIC
         FROM awty_internal.standstill AS s
         WHERE s.entity_name = explain.entity_name AND s.entity_key = explain.entity_key
     ), unknown AS MATERIALIZED (
-        -- The rule's table may have another name now than at awty.watch().
+        -- A rule's table may have been renamed since awty.watch().
         SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key, coalesce(
             (SELECT r.entity_name FROM awty.rule AS r
              WHERE r.relation::oid = CASE WHEN explain.entity_name ~ '^[[:alpha:]_][[:alnum:]_$]*([.][[:alpha:]_][[:alnum:]_$]*)?$'
@@ -146,7 +146,7 @@ END;
 
 COMMENT ON FUNCTION awty.explain(text, text) IS 'Shows the past, present and future of one entity in the order of time: its last hundred finished checks, its pending checks and why each does not run now, and its open alerts';
 
--- Calls awty.key(), because the caller has no USAGE on the schema awty_internal.
+-- Calls awty.key(), because a caller has no USAGE on awty_internal.
 CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$

@@ -184,7 +184,7 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'error', format('rule "%s" has stopped', r.rule), 'its table is gone', format('SELECT awty.unwatch(%L);', r.rule)
     FROM awty.rule AS r
-    -- Calls pg_table_is_visible() instead of reading pg_class, because Citus hides its shards in pg_class.
+    -- Does not read pg_class, because Citus hides its shards there.
     WHERE pg_table_is_visible(r.relation::oid) IS NULL
     UNION ALL
     -- A restored dump without data has the triggers, but not their rule.
@@ -211,7 +211,7 @@ BEGIN ATOMIC
               WHERE f.job = j.job AND f.role::oid = j.role AND f.outcome <> ALL ('{done,met,cancelled,replaced}')
               ORDER BY f.finished_at DESC LIMIT 100) AS h
           WHERE h.sqlstate IS NOT NULL GROUP BY j.job, h.sqlstate, h.message) AS same
-    -- An error counts as over if it has not recurred for three times its usual interval.
+    -- The error is over if it has not recurred for three times its usual interval.
     WHERE same.n >= 10
       AND same.last_at + (same.last_at - same.first_at) * (3 / greatest(same.n - 1, 1)::float8) > (clock_timestamp() - '5 minutes'::interval)
     UNION ALL

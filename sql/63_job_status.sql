@@ -1,5 +1,3 @@
--- Pending checks and past runs of each job.
-
 -- Workers count in shared memory. The maintainer stores the counts here once a minute, and reads them back after a
 -- start.
 CREATE TABLE awty_internal.job_stat (

@@ -89,7 +89,7 @@ CREATE POLICY own_calendars ON awty.calendar FOR SELECT TO PUBLIC USING (
     OR role::oid = (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
 );
 
--- Also compares the job's role, because another role may now have a job of the same name.
+-- Also compares the role, because another role may now have a job of the same name.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
@@ -123,7 +123,7 @@ GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.first_
     awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed(), awty_internal.refuse_drop() FROM PUBLIC;
 
--- EXPLAIN estimates from the whole table's statistics, and would reveal values of rows that the role may not read.
+-- EXPLAIN estimates from the statistics of the whole table, and would reveal values of other roles' rows.
 ALTER TABLE awty.job ALTER job SET STATISTICS 0, ALTER function_schema SET STATISTICS 0, ALTER function_name SET STATISTICS 0,
     ALTER notify SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
@@ -148,7 +148,7 @@ ALTER TABLE awty_internal.check_stat ALTER sqlstate SET STATISTICS 0, ALTER mess
 
 GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 
--- The table has no policy, because awty.job_status shows its rows through a function.
+-- The table has no policy, because awty.job_status shows its content through a function.
 ALTER TABLE awty_internal.job_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
@@ -176,7 +176,6 @@ CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id OFFSET 0)
 );
 
--- Has the same conditions as the policy of the history.
 CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)

@@ -38,7 +38,7 @@ pub fn announce(now: Time) {
 
 pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     for (role, first) in job::resume_passed(now, role) {
-        // Checks became due during the pause, so a worker must search from the first of them.
+        // Checks became due in the pause, so a worker must search from the first one.
         first.into_iter().for_each(|first| wakeup::at_commit(Some(role), clock::to_timestamp(first)));
     }
 }
@@ -77,8 +77,8 @@ fn end_hold(held: &LockedHeld, now: Time) {
     }
 }
 
-/// Releases the check. If the check became due during the hold, the job's `on_missed` applies. The caller has locked
-/// the check's row and removed its hold.
+/// If the check became due during the hold, the job's `on_missed` applies. The caller has locked the check's row and
+/// removed its hold.
 pub fn release(check: &Pending, job: &Job, ended: Option<Held>, now: Time) {
     future_job::release(check.id);
     check_stat::absolve(check.id);

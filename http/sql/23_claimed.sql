@@ -1,5 +1,5 @@
--- Avoids row security, which would read the rights to all jobs of the database at each claim, and roles may have
--- thousands of jobs. A lease gets no row if its job's name now belongs to another role's job.
+-- Avoids row security, which would read the rights to all jobs of the database at each claim. A lease gets no row if
+-- its job's name now belongs to another role's job.
 CREATE FUNCTION awty_http_internal.claimed(leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text, OUT failing boolean,
     OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';

@@ -19,7 +19,6 @@ CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http_internal.endpoi
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_pending(awty_http_internal.endpoint) IS 'Is a check of this endpoint pending or held?';
 
--- Returns no row if PostgreSQL no longer knows the time zone. awty.occurrences() raises an error instead.
 CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
     RETURNS SETOF timestamptz LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
 BEGIN ATOMIC
@@ -65,8 +64,8 @@ CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http_internal.endpoi
 DECLARE
     repeats boolean := endpoint.every IS NOT NULL OR endpoint.cron IS NOT NULL;
 BEGIN
-    -- Cancels the old check, because awty.repeat() does not replace a single check, and awty.schedule() does not
-    -- replace a repetition.
+    -- Cancels the old check, because awty.repeat() replaces no single check, and awty.schedule() replaces no
+    -- repetition.
     IF repeats <> repeated_before THEN
         PERFORM awty.cancel(endpoint.entity_name, endpoint.entity_key, endpoint.job);
     END IF;

@@ -12,7 +12,7 @@ CREATE FUNCTION awty_http_internal.lock_as(caller oid, id text) RETURNS bigint
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_as(oid, text) IS 'awty_http_internal.lock for a caller';
 
--- For a role that may not read the schedule, the result is the same as for an unknown id.
+-- A role that may not read the schedule gets the same answer as for an unknown id.
 CREATE FUNCTION awty_http_internal.may_change(caller oid, id text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -46,7 +46,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('54000', 'the note is longer than 1 KiB', 'Shorten the note.');
     END IF;
     PERFORM awty_http_internal.check_encoding(pause_as.note);
-    -- A changed note alone does not change the version, because the note is not part of the definition.
+    -- A new note alone does not change the version, because the note is not part of the definition.
     UPDATE awty_http_internal.endpoint AS e
     SET paused = true, paused_note = coalesce(pause_as.note, CASE WHEN e.paused THEN e.paused_note END),
         version = e.version + (NOT e.paused)::integer, changed_at = CASE WHEN e.paused THEN e.changed_at ELSE now() END

@@ -95,7 +95,7 @@ BEGIN
     PERFORM awty_http_internal.check_encoding(send_as.key, content::text);
     IF send_as.key IS NOT NULL THEN
         digest := sha256(convert_to(place.uri || chr(10) || content::text, 'UTF8'));
-        -- If another transaction of this role sends with the same key, waits until that transaction ends.
+        -- Waits for another transaction of this role that sends with the same key.
         INSERT INTO awty_http_internal.sent (job, key, digest, entity_name, entity_key, sent_by, due_at)
         VALUES (the_job, the_key, digest, place.entity_name, place.entity_key, send_as.caller, moment)
         ON CONFLICT DO NOTHING;

@@ -99,7 +99,7 @@ CREATE FUNCTION awty_http_internal.dropped(ok boolean, message text) RETURNS boo
     RETURN NOT dropped.ok AND coalesce(dropped.message, '') ^@ 'dropped: ';
 COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was the call dropped, because it was too late for the occurrence?';
 
--- If the gateway did not measure lateness and duration, uses the times of the lease. The planner inlines this function
+-- Uses the times of the lease if the gateway did not measure lateness and duration. The planner inlines this function
 -- into each query.
 CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
     RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval)
@@ -127,7 +127,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain';
 
--- A retry is due before the schedule's next slot, so no slot counts for two attempts.
+-- A retry is due before the next slot of the plan, so no slot counts for two attempts.
 CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN CASE
@@ -135,7 +135,6 @@ CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint
         WHEN date_part('day', endpoint.every) = 0 AND date_part('month', endpoint.every) = 0 AND date_part('year', endpoint.every) = 0
         THEN floor(date_part('epoch', ended - endpoint.catch_up - slot) / date_part('epoch', endpoint.every))
             - floor(date_part('epoch', due - slot) / date_part('epoch', endpoint.every))
-        -- Few calls last until the next slot, so this check usually avoids computing 1000 slots.
         WHEN NOT EXISTS (
             SELECT FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, 'UTC'), due, 1, endpoint.starts) AS o (at)
             WHERE o.at <= ended - endpoint.catch_up) THEN 0

@@ -1,5 +1,5 @@
--- Counts the calls of each hour after the hour has ended. The work is divided among several runs, because one run that
--- counted 4 million calls delayed other calls by up to 17 s.
+-- Counts the calls of each hour after its end. Several runs share the work, because one run that counted 4 million
+-- calls delayed other calls by up to 17 s.
 
 -- Overwrites whole buckets, so that counting the same hour twice does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
@@ -149,7 +149,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb) IS 'Counts the calls of the hours before a time, and deletes what is too old; returns the rest of the work when its time to work is over; NULL: no work is left';
 
--- Counts for a tenth of the time. If hours are left to count, schedules its own check again.
+-- Counts for a tenth of the time. If hours are left, schedules its own check again.
 CREATE FUNCTION awty_http_internal.roll_up(j awty.future_job) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -173,8 +173,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
--- A restored dump already contains the job's row in awty.job, so registering the job would create a second row. Scripts
--- of pg_dump are recognised by xmloption, because only they set xmloption to its default.
+-- A restored dump already has the job's row, so registering the job would create a second row. A restore is recognised
+-- by xmloption, because only scripts of pg_dump set it to its default.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_settings AS s

@@ -7,7 +7,7 @@ CREATE FUNCTION awty_http_internal.forget_hours_of(ids text[], at timestamptz) R
 $$;
 COMMENT ON FUNCTION awty_http_internal.forget_hours_of(text[], timestamptz) IS 'Deletes the hours of some endpoints that are too old';
 
--- Never waits for a lock. Rows that another session has locked are deleted an hour later.
+-- Rows that another session has locked wait for the next hour, so that this function never waits.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
     -- Deletes the hours of jobs and deleted endpoints. The roll-up calls forget_hours_of() for other endpoints, a few
@@ -19,7 +19,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         WHERE d.deleted_at < forget.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = d.id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE e.id = old.id;
-    -- Keeps the content of a failed send while the history has the send, because a role can send it again.
+    -- Keeps the content of a failed send while the history has the send, because it can be sent again.
     DELETE FROM awty_http_internal.content AS c USING (
         SELECT d.entity_name, d.entity_key, d.job FROM awty_http_internal.content AS d
         WHERE NOT EXISTS (SELECT FROM awty_http_internal.endpoint AS e

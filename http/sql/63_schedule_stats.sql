@@ -38,7 +38,7 @@ CREATE FUNCTION awty_http_internal.percentile(steps bigint[], share double preci
 $$;
 COMMENT ON FUNCTION awty_http_internal.percentile(bigint[], double precision, interval, interval) IS 'Length below which that share of a histogram lies; NULL: the histogram is empty';
 
--- Buckets of an hour or longer come from awty_http.stat. Calls that awty_http.stat does not count yet come from
+-- Buckets of an hour and longer come from awty_http.stat. Calls that are not counted there yet come from
 -- awty.attempt.
 CREATE FUNCTION awty_http_internal.stats(id text, width interval, since timestamptz, until timestamptz,
     OUT bucket timestamptz, OUT count bigint, OUT ok bigint, OUT dropped bigint, OUT caught_up bigint, OUT implausible bigint,

@@ -67,8 +67,8 @@ ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http.token ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 
--- The tenant's role reads its row of awty_http.tenant even if the job is gone. A role that reads this row also reads
--- the tenant's schedules and statistics.
+-- The tenant's role reads its row even if the job is gone. A role that reads the row also reads the tenant's
+-- schedules and statistics.
 CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
@@ -100,9 +100,8 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
--- A dump omits the tokens and rows of dropped roles, because it would show such a role as a number, which may be
--- another role's number on the restored server. created_by and sent_by may name a dropped role, because they give no
--- right.
+-- A dump omits tokens and rows of dropped roles. It would show such a role as a number, which may be another role on
+-- the restored server. created_by and sent_by may name a dropped role, because they give no right.
 DO $$
 DECLARE
     config record;
@@ -121,7 +120,7 @@ END
 $$;
 
 -- Columns whose values roles choose have no statistics. EXPLAIN estimates from the statistics of the whole table, and
--- would reveal values of rows that the role may not read.
+-- would reveal values of other roles' rows.
 ALTER TABLE awty_http_internal.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,
     ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0, ALTER request SET STATISTICS 0, ALTER labels SET STATISTICS 0,
     ALTER description SET STATISTICS 0, ALTER verdict_note SET STATISTICS 0, ALTER paused_note SET STATISTICS 0,

@@ -1,5 +1,5 @@
-//! Invariant: a calendar is locked before the checks that use it. No two calendars have the same name, even if their
-//! roles cannot see each other's calendars.
+//! Invariant: a calendar is locked before the checks that use it. Its name is unique, even among calendars that the
+//! caller cannot see.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
 use crate::calendar::{may_use, unknown};
@@ -16,8 +16,7 @@ use awty_core::argument_limits::{MAX_CLOSED, MAX_ELEMENTS};
 use awty_core::calendar::{Calendar, Hours};
 use pgrx::pg_sys;
 
-/// Calendars per role. The limit exists because each query of `awty.calendar` checks the reader's rights to every
-/// calendar.
+/// Limits a role's calendars, because each query of `awty.calendar` checks the reader's rights to every calendar.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

@@ -161,8 +161,8 @@ impl Args {
     }
 }
 
-/// Returns whether the value has too many bytes or digits. Digits count, because a claim returns the value as text, and
-/// a short jsonb value may contain very long numbers.
+/// Also limits digits, because a claim returns the value as text, and a short jsonb value may contain very long
+/// numbers.
 ///
 /// # Safety
 ///

@@ -5,10 +5,10 @@ use std::cell::Cell;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     Worker,
-    /// A client's call. It runs in a subtransaction, so that the client's cursors and queries stay open.
+    /// The call runs in a subtransaction, so the client's cursors and queries stay open.
     Client,
-    /// Like [`Client`](Self::Client), but the call runs in a security-restricted operation, because the session has
-    /// rights that the job's role does not have.
+    /// As [`Client`](Self::Client), but in a security-restricted operation, because the session has rights that the
+    /// job's role does not have.
     Confined,
 }
 

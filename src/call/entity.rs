@@ -38,7 +38,7 @@ impl Entity {
             return rights::schedulable_job(&name);
         }
         let mut jobs = self.jobs(rights::may_schedule);
-        // The error suggests the caller's own job first, because any role can give the caller a right to its job.
+        // Suggests the caller's own job first, because any role can give the caller a right to its job.
         jobs.sort_by_key(|job| !rights::owns(job));
         match jobs.len() {
             0 => Err(self.missing(None)),

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Refuses the call if the library is not preloaded, because no check would ever run.
+/// Refuses the call without the preloaded library, because no check would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -33,7 +33,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Accepts the call even if the library is not preloaded, because an application's writes must not fail.
+/// Accepts the call without the preloaded library, because an application's writes must not fail.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
@@ -45,7 +45,7 @@ pub fn gate_lease(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Lease)
 }
 
-/// Refuses a trial within a run, because the end of the trial would also end the run's timer.
+/// Refuses a trial within a run, because it would end the timer of the run.
 pub fn gate_trial(function: &'static str) -> Result<()> {
     if caller::of_function().is_some() { Err(TravelError::WithinRun { function }.into()) } else { Ok(()) }
 }

@@ -3,7 +3,7 @@ use crate::pg::catalog;
 use crate::store::job;
 use pgrx::pg_sys;
 
-/// Jobs per role. The limit exists because each inspection and each worker of a role reads all its jobs.
+/// Limits a role's jobs, because each inspection and each worker of the role reads all of them.
 const MAX_JOBS: i64 = 10_000;
 
 pub fn check_quota(role: pg_sys::Oid) -> Result<()> {

@@ -47,7 +47,7 @@ pub enum Error {
     ReadOnly {
         function: &'static str,
     },
-    /// The call comes from a security-restricted operation, such as an index expression or ANALYZE.
+    /// In a security-restricted operation, such as an index expression or ANALYZE.
     Restricted {
         function: &'static str,
     },

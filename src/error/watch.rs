@@ -37,7 +37,7 @@ pub enum WatchError {
         argument: &'static str,
         what: String,
     },
-    /// The expression's value could change while the row stays the same, so no trigger would notice the change.
+    /// The expression's value could change without a write of the row, so that no trigger would notice.
     NotStable {
         argument: &'static str,
         what: String,

@@ -274,8 +274,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Reports with the same key are stored together. The key has the job, the start of the lease, the due time, and
-/// whether the check has a row in `check_stat`.
+/// Reports with the same key are stored together: the job, the start of the lease, the due time, and whether the check
+/// has a row in `check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {

@@ -32,8 +32,8 @@ use std::collections::HashSet;
 /// The searches of a claim are limited, because they may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// A claim of several jobs ends or moves about this many checks at most, and ends about this many expired leases at
-/// most. Without this limit, a role with thousands of such checks would delay the claims of other roles.
+/// A claim of several jobs ends or moves about this many checks, and ends about this many expired leases. Without this
+/// limit, a role with thousands of them would delay the claims of other roles.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 

@@ -36,7 +36,6 @@ pub struct Chosen {
     /// The chosen checks. The first number is the check's place among the checks of its target. The second number is
     /// the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
-    /// This map is empty if no target has a limit, a block or a failed call.
     pub targets: HashMap<Text, Target>,
     /// The earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,

@@ -126,9 +126,9 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // A day's partition must exist before the day's first check ends, because PostgreSQL cannot create it once the
-        // default partition has rows of this day. A held database also needs partitions, because logical replication
-        // may insert rows.
+        // A day's partition must exist before the day's first check ends, because it cannot be created once the default
+        // partition has rows of the day. A held database also needs partitions, because logical replication may insert
+        // rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {

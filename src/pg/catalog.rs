@@ -160,7 +160,6 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
         }
         let login = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_authid>()).rolcanlogin;
         pg_sys::ReleaseSysCache(tuple);
-        // Since PostgreSQL 17, a background worker can connect as a role that has no LOGIN.
         if !login && cfg!(any(feature = "pg15", feature = "pg16")) {
             return Err(CannotConnect::NoLogin);
         }

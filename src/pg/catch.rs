@@ -1,5 +1,4 @@
-//! Returns PostgreSQL's ERRORs as PG_TRY does. (If pgrx turned the ERROR into a panic, the CONTEXT and any non-standard
-//! SQLSTATE would be lost.)
+//! Returns PostgreSQL's ERRORs as PG_TRY does, because a panic of pgrx loses the CONTEXT and any non-standard SQLSTATE.
 //!
 //! Invariant: [`catch`] restores the stacks of handlers and of error contexts. After an error, the caller must abort
 //! the transaction.

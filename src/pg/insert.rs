@@ -62,7 +62,7 @@ unsafe fn insert_into<const N: usize>(
         }
         unbound::exec_cleanup_tuple_routing(state, routing);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // Frees the slots that tuple routing makes for partitions whose columns have another order.
+        // Frees the slots that tuple routing makes for partitions with another order of columns.
         pg_sys::ExecResetTupleTable((*estate).es_tupleTable, false);
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::FreeExecutorState(estate);

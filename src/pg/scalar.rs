@@ -23,7 +23,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     unsafe {
         let base = pg_sys::getBaseType(kind);
         match base {
-            // The cast of a boolean to text gives `true`. The type's output function would give `t`.
+            // A boolean's cast to text writes `true`. Its output function would write `t`.
             pg_sys::BOOLOID => return Text::from(if value.value() != 0 { "true" } else { "false" }),
             pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::UUIDOID | pg_sys::TEXTOID => {
                 return output(value, base);
@@ -38,8 +38,8 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Fixes the settings that change the text of values. The caller must have called NewGUCNestLevel(), because
-/// AtEOXact_GUC() then restores these settings.
+/// Fixes the settings that change the text of values. The caller must have called NewGUCNestLevel(), so that
+/// AtEOXact_GUC() restores them.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

@@ -121,7 +121,7 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     }
 }
 
-/// Also finds a deferrable primary key, whose index PostgreSQL does not report as primary.
+/// Counts also a deferrable primary key. PostgreSQL does not report its index as primary.
 ///
 /// # Safety
 ///

@@ -49,7 +49,7 @@ pub struct Assignment {
     pub generation: u64,
 }
 
-/// The name of the process contains no job or role, because every role can see the name.
+/// A process's name contains no job or role, because every role can see it.
 pub fn describe(
     name: &CStr,
     function: &CStr,
@@ -87,7 +87,7 @@ pub fn assignment() -> Assignment {
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
-/// Leaves SIGINT with its handler, which cancels the current run.
+/// SIGINT keeps its handler, which cancels the current run.
 pub fn listen_to_signals() {
     // SAFETY: installs PostgreSQL's own handlers.
     unsafe {
@@ -103,7 +103,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // A SIGHUP that arrived before this point was ignored, so the configuration is read again.
+        // A SIGHUP before this point had no effect, so the configuration is read again.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
@@ -151,7 +151,7 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// Ends the process. After code 1, the postmaster may restart it.
+/// With code 1, the postmaster may restart the process.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };

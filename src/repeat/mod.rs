@@ -45,8 +45,8 @@ pub fn repetition(
     }
 }
 
-/// Returns `None` if PostgreSQL does not know the time zone, if the calendar is closed at all planned times, or if the
-/// row is invalid.
+/// Returns `None` if PostgreSQL does not know the time zone, the calendar is closed at all planned times, or the row
+/// is invalid.
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let terms = &stored.terms;
     let zone = zone::find(&terms.zone)?;

@@ -36,8 +36,8 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     let fix = match fault {
         Fault::NoKey => format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
         Fault::NotOwners { function, table_owner } => {
-            // The text is not valid SQL as a whole, so that nobody executes it unread: after the ALTER, the owner's
-            // rights apply to the function's code.
+            // The text is not valid SQL as a whole, so that a user reads it first: after the ALTER, the owner runs the
+            // function's code.
             let owner = quoted(&catalog::role_label(*table_owner));
             format!("If role {owner} may run {function}, execute: ALTER FUNCTION {function} OWNER TO {owner};")
         }

@@ -44,9 +44,9 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Returns the rule and its calendar without the cache, for the walk and the sweep. A transaction that changes a
-    /// rule schedules them. When this transaction commits, the change is visible some moments before the caches of
-    /// other sessions are invalidated.
+    /// Returns the rule and its calendar without the cache, for the walk and the sweep. They are scheduled by the
+    /// transaction that changes the rule, whose commit is visible some moments before other sessions renew their
+    /// caches.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();

@@ -55,8 +55,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may name the same check, because a worker may take over the checks of another worker. The shorter row
-    // comes first. If a check is alone in its row, its run counts as a run alone.
+    // Two rows may name the same check, because a worker may take over the checks of another. The shorter row comes
+    // first, because a check that is alone in its row ran alone.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {

@@ -61,7 +61,7 @@ impl SharedState {
         self.workers[worker].claims.clear();
     }
 
-    /// Keeps only one entry per role and database for dead workers, so that other roles find free entries.
+    /// Keeps only one entry of a dead worker per role and database, so that entries remain for other roles.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;
@@ -69,8 +69,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// Returns `false` while `awty_internal.in_flight` names checks of a dead worker, because a crash would count
-    /// against these checks too.
+    /// A suspect must wait while `awty_internal.in_flight` names checks of a dead worker, because a crash would count
+    /// against them.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

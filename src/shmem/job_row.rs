@@ -135,8 +135,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The job may have a row in `awty_internal.job_stat` although it has none here. The maintainer removes that
-        // row.
+        // `awty_internal.job_stat` may have the job even without a row here. The maintainer removes it there.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

@@ -45,7 +45,7 @@ pub struct SharedState {
     /// Starts and ends of workers so far. A role stores this number when it is served, and the role with the smallest
     /// number comes first.
     pub served: u64,
-    /// Number of roles that wait for a worker. If it is not 0, workers end after their batch.
+    /// Roles that wait for a worker. If there are any, workers end after their batch.
     pub waiting: u32,
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,

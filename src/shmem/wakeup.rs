@@ -22,11 +22,11 @@ struct Pending {
     inspection: bool,
     adopted: bool,
     end: Option<Timestamp>,
-    /// Number of checks that the transaction has written. After a rollback, their rows are dead.
+    /// Checks that the transaction has written. After a rollback, their rows are dead.
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// Number of checks that the transaction has ended. After a commit, their rows are dead.
+    /// Checks that the transaction has ended. After a commit, their rows are dead.
     ended: u64,
 }
 

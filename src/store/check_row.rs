@@ -24,7 +24,7 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// Whether row locks are released at once, as `awty.travel()` needs.
+    /// Row locks are released at once, for `awty.travel()`.
     gives_back: bool,
 }
 

@@ -182,8 +182,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // Checks the right before the lock, so that a caller without the right locks no other user's table, and again after
-    // it, because the right may have changed.
+    // Checks the right before the lock, so that a caller without the right locks no other user's table, and after the
+    // lock, because the right may have changed.
     judge()?;
     table_lock::against_writes(oid);
     judge()

@@ -10,7 +10,7 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// The rule cannot end now, because the transaction's old snapshot cannot see one of the rule's open alerts.
+/// An alert of the rule is open that the transaction's old snapshot cannot see, so the rule cannot end now.
 pub struct Unseen;
 
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {

@@ -53,10 +53,10 @@ fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     Some(Held { level: 0, since })
 }
 
-/// Writes the check even if its due time stays the same, because this write rolls back a concurrent run.
+/// Writes the check even if its due time stays the same, so that a concurrent run is rolled back.
 ///
-/// If the check has already ended at the last level, inserts a new check. The new check keeps the time from which the
-/// row counts as late.
+/// If the check has already ended at the last level, inserts a new check, which keeps the time from which the row
+/// counts as late.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

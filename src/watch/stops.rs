@@ -25,7 +25,7 @@ pub fn overtaken(watched: &Watched) -> Error {
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
 }
 
-/// Returns whether the run failed with the error of [`overtaken`]. Such a run is undone as if it had never started.
+/// Whether the run failed with the error of [`overtaken`]. Such a run is undone as if it had never started.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }

@@ -25,7 +25,7 @@ const PIECE: i64 = 10_000;
 
 pub enum Refusal {
     KeyTooLong(usize),
-    /// Another transaction has changed the check or alert, and this transaction's snapshot cannot see the change.
+    /// This transaction's snapshot cannot see another transaction's change of the check or alert.
     Changed,
 }
 

@@ -18,7 +18,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// How often a worker asks whether it must exit. Asking costs more than a quick run.
+/// How often a worker asks whether it must exit, because asking costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -41,8 +41,7 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // Otherwise `in_flight` would still name this check, and a crash of the next suspect would be blamed on
-                // it.
+                // A crash of the next suspect would be blamed on this check if `in_flight` still had it.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }

@@ -40,7 +40,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// Where the search for missed checks continues, which became due while no check could run.
+    /// Where the search for missed checks continues. They became due while no check could run.
     missed: Cursor,
 }
 

@@ -22,8 +22,8 @@ statement! {
 }
 
 statement! {
-    /// Also returns the number of live leases, counted up to `most`. If the job has `most` live leases, the statement
-    /// does not read the job's checks, and `is_due` is false.
+    /// Also returns the number of live leases, up to `most`. With `most` live leases, the statement does not read the
+    /// job's checks, and `is_due` is false.
     pub fn ahead(job: &Text, now: Time, most: Option<i64>) -> (Ahead, i64) = query_latest(read_ahead),
     c"SELECT CASE WHEN $3 IS NULL OR n.live < $3
               THEN (SELECT true FROM awty.future_job AS f

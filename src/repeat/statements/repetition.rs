@@ -1,5 +1,5 @@
-//! Lock order: the check's row, then its row in `awty_internal.repetition`. A run locks the row of the repetition only
-//! to end the repetition.
+//! Lock order: the check's row, then its row in `awty_internal.repetition`. A run locks the latter only to end the
+//! repetition.
 
 use crate::pg::clock;
 use crate::pg::text::Text;

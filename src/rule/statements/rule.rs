@@ -179,7 +179,7 @@ statement! {
 }
 
 statement! {
-    /// Makes the next sweep begin with the first key.
+    /// The next sweep begins with the first key.
     pub fn sweep_anew(name: &Text) = query,
     c"UPDATE awty.rule SET swept_at = NULL, swept_to = NULL WHERE rule = $1"
 }

@@ -148,16 +148,16 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // Compares the columns that `due` reads, instead of calling `due`. The condition runs as the role that writes
-        // the row, and this role may have no right to the calendars that `due` reads.
+        // Compares the columns that `due` reads instead of calling `due`. The role that writes a row evaluates this
+        // condition, and may have no right to the calendars that `due` reads.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
         };
         changes.push(format!("{} IS NOT TRUE AND {differs}", until.over("NEW")));
     }
-    // A partitioned table gets a row trigger for INSERT, because an INSERT into one of its partitions does not fire the
-    // table's statement triggers.
+    // An INSERT into a partition does not fire the statement triggers of the partitioned table, so a partitioned table
+    // gets a row trigger.
     let inserted = match table.kind {
         Kind::Plain => format!("REFERENCING NEW TABLE AS {NEW_ROWS} FOR EACH STATEMENT"),
         _ => "FOR EACH ROW".into(),
@@ -174,8 +174,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // A rule with `stopped` must see every DELETE. A row that meets the rule has no check and no alert, but may have
-    // stops to delete.
+    // A rule with `stopped` must see every DELETE. A row that meets the rule has no check or alert, but may have stops.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),

@@ -159,7 +159,7 @@ pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
-/// Schedules a walk or a sweep for now. If one is already pending, writes its check, so that a concurrent run is rolled
+/// Schedules a walk or a sweep for now. A pending one is written again, so that a concurrent run of it is rolled
 /// back.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
