@@ -82,8 +82,8 @@ COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: oc
 -- Suspects: checks during whose run the server or the worker's process ended. A suspect runs alone.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
--- A check that awty holds after crashes has no row. A check can also be held while it runs: the hold begins after the
--- run if the check is still pending.
+-- A check that awty holds after crashes has no row. If a check is held during its run and stays pending, the hold
+-- begins after the run.
 CREATE TABLE awty_internal.hold (
     check_id        bigint NOT NULL,
     held_by         regrole NOT NULL,

@@ -211,7 +211,6 @@ CREATE FUNCTION awty_internal.is_trigger_of(rule text, trigger text) RETURNS boo
 
 COMMENT ON FUNCTION awty_internal.is_trigger_of(text, text) IS 'Is this the name of a trigger of that rule?';
 
--- The caller may have no right to the rule.
 CREATE FUNCTION awty_internal.is_rule(rule text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'is_rule_wrapper';
 

@@ -265,8 +265,8 @@ CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
     format('%s of rule "%s" %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule,
         coalesce(format('fails: %s: %s', u.sqlstate, u.message), 'has failed max_attempts times')) AS why,
-    -- If the check still has attempts, its next attempt reports the alert once the function is repaired. After the last
-    -- attempt, awty.hold() and awty.release() create a new check.
+    -- The check's next attempt reports the alert once the function is repaired. After the last attempt, awty.hold() and
+    -- awty.release() create a new check.
     format(CASE WHEN u.sqlstate IS NULL THEN 'SELECT awty.hold(%1$L, %2$L, %3$L), awty.release(%1$L, %2$L, %3$L); -- once the function is mended'
         ELSE 'SELECT awty.check_now(%1$L, %2$L, %3$L); -- once the function is mended' END, u.entity_name, u.entity_key, r.rule) AS fix
 FROM awty.rule AS r

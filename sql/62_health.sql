@@ -152,8 +152,7 @@ BEGIN ATOMIC
     SELECT 'warning', format('the repetition of job "%s" for "%s" "%s" %s', s.job, s.entity_name, s.entity_key,
             CASE WHEN s.next_check_at IS NULL THEN 'has no pending check' ELSE 'ends after its pending check' END),
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
-    -- Reads at most 2000 repetitions, because a role may have very many. awty.explain() checks the repetition of one
-    -- entity.
+    -- Reads at most 2000 repetitions, because a role may have very many.
     FROM (SELECT r.job, r.entity_name, r.entity_key FROM awty.repetition AS r LIMIT 2000) AS few
     CROSS JOIN LATERAL (
         SELECT t.* FROM awty_internal.standstill AS t

@@ -169,8 +169,8 @@ ALTER TABLE awty_internal.lease ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt_default ENABLE ROW LEVEL SECURITY;
 
--- A lease has the job and the role of its check. Comparing job and role first avoids a lookup for the leases of other
--- roles. Without OFFSET 0, PostgreSQL would read the checks of all roles instead.
+-- Compares the lease's job and role first, which avoids a lookup for the leases of other roles. Without OFFSET 0,
+-- PostgreSQL would read the checks of all roles.
 CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     (awty_internal.can_become(scheduled_by) OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r))
     AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id OFFSET 0)

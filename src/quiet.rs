@@ -51,8 +51,8 @@ pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     if ids.is_empty() {
         return None;
     }
-    // If a running check has such a hold, the commit of the run marks the check as held. The next statement then finds
-    // the check.
+    // A concurrent run that has seen such a hold marks its check when it commits. The next statement then finds the
+    // check.
     hold::remove_unheld(&ids, now);
     for held in future_job::lock_held(&ids, settings::max_crashes()) {
         end_hold(&held, now);

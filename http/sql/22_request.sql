@@ -41,7 +41,7 @@ CREATE FUNCTION awty_http_internal.length(length interval) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.length(interval) IS 'Returns a length of time as the gateway reads it, in milliseconds or whole seconds';
 
--- The content has the header values and the body. The request has the headers' names, but not their values.
+-- The content has the header values and the body. The request has only the headers' names.
 CREATE FUNCTION awty_http_internal.request(
     method text, headers jsonb, body jsonb, body_text text, body_base64 text, timeout interval, connect_timeout interval, retries jsonb,
     max_lateness interval, success text, sign boolean, keep_response boolean, OUT request jsonb, OUT content jsonb)

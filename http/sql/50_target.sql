@@ -1,4 +1,4 @@
--- A target without its own row has the limits that the job sets for all its targets.
+-- A target without its own row has the limits for all targets of the job.
 CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target text, OUT concurrency integer, OUT rate numeric,
     OUT burst integer, OUT in_flight bigint, OUT state text, OUT blocked_until timestamptz, OUT why text)
     RETURNS SETOF record LANGUAGE sql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$

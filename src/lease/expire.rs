@@ -1,5 +1,3 @@
-//! Ends expired leases.
-//!
 //! Invariant: a lease is locked before its check. The check is locked without waiting, so that no deadlock is possible.
 //! If a client has locked the check, a later call ends the lease.
 

@@ -37,7 +37,7 @@ pub struct Chosen {
     /// the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
-    /// The earliest time at which a target that allows no call now will allow one.
+    /// Earliest time at which a further target allows a call.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,

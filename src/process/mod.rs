@@ -34,8 +34,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory. By default, the library returns memory to the kernel when 128 kB are free,
-/// and requests it again for the next statement. Freeing a larger block once raises this threshold.
+/// Makes the C library keep freed memory. By default, it returns memory to the kernel once 128 kB are free, and
+/// requests memory again for the next statement. Freeing a larger block raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }

@@ -1,7 +1,7 @@
 //! Runs code in a transaction.
 //!
 //! Invariant: when [`transaction`] returns, no transaction is open. After a failure, all changes are rolled back. After
-//! a FATAL error, which terminates the process, [`transaction`] does not return.
+//! a FATAL error, [`transaction`] does not return.
 
 use super::session_locks;
 use crate::pg::catch::{Failure, catch};

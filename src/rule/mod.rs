@@ -1,9 +1,8 @@
 //! A rule says when a row of its table is late. This module finds a rule and its parts, and reads rows as the rule sees
 //! them. [`watch`](crate::watch) handles these rows.
 //!
-//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
-//!   parts.
-//! - [`statements`] has the rule, its functions and objects, and the rows of its table.
+//! [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
+//! parts.
 
 pub mod condition;
 pub mod fault;

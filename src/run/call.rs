@@ -56,8 +56,8 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// Calls the function. Then executes the work that the function has deferred to the commit, so that an ERROR in this
-/// work counts as an ERROR of the function.
+/// Calls the function, and executes the work that it has deferred to the commit. An ERROR in this work counts as an
+/// ERROR of the function.
 ///
 /// # Safety
 ///

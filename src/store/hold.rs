@@ -58,8 +58,7 @@ statement! {
 // Skips a hold that a client is releasing. If this statement has locked the hold, the client waits and then looks for
 // the hold again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of their repetitions, because a run may have
-    /// scheduled an occurrence without seeing the latest hold. Does not set `held` yet.
+    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. Does not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id

@@ -4,11 +4,9 @@
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
 //! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
-//! - [`call`] calls the functions of a rule; [`cleared`] clears alerts.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows. Both visit
 //!   rows in [`pieces`].
-//! - [`silence`] silences rows; [`stops`] stores when the clocks of rows were stopped.
-//! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
+//! - [`stops`] stores when the clocks of rows were stopped.
 //!
 //! Invariant: a row's check is locked before the row is read. A session that moves or ends a check also locks the
 //! check. So a run that read the row earlier is rolled back.

@@ -4,9 +4,8 @@
 //! Each search starts where the last one ended, because a search from the beginning would read dead rows. Dead rows
 //! stay in the index as long as any session has an old snapshot.
 //!
-//! A worker skips checks that another worker of the role has prefetched, which means that it plans to run them next.
-//! After a pass through all due checks, the worker looks for the skipped checks again, because the other worker may
-//! have exited.
+//! A worker skips checks that another worker of the role has prefetched (plans to run next). After a pass through all
+//! due checks, the worker looks for the skipped checks again, because the other worker may have exited.
 //!
 //! Invariant: a pass returns a check twice only if the check could not run and is due for another try.
 
@@ -59,7 +58,6 @@ pub struct Fetcher {
     held_back: Option<Duration>,
     next: Timestamp,
     look_again: Option<Timestamp>,
-    /// Number of checks per turn. Checks of set-based jobs do not count.
     size: usize,
     pub is_full: bool,
     /// For each job, the first check that was skipped because another worker plans to run it.

@@ -1,7 +1,7 @@
 //! SQL statements that read rows of a watched table.
 //!
-//! Invariant: rows are read with the rights of the table's owner, because the rule's functions run the owner's code.
-//! All names come quoted and qualified from PostgreSQL's catalogs.
+//! Invariant: rows are read with the rights of the table's owner, because the functions are the owner's code. All
+//! names come quoted and qualified from PostgreSQL's catalogs.
 
 use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};
@@ -50,7 +50,6 @@ pub struct RowFunction {
 }
 
 impl RowFunction {
-    /// Returns a text such as `NEW.a, NEW.b`.
     pub fn columns_of(&self, row: &str) -> String {
         let columns: Vec<String> = self.columns.iter().map(|column| format!("{row}.{}", column.quoted())).collect();
         columns.join(", ")

@@ -3,8 +3,8 @@
 //! No other transaction can see such a row, so it needs no lock. Locks would be slow: each run is a subtransaction, and
 //! each lock would lengthen a list of lockers that all later runs read.
 //!
-//! Therefore `awty.travel()` also releases its locks on other rows at once. Other sessions may then change these rows.
-//! This does no harm, because `awty.travel()` never commits its own changes.
+//! Therefore `awty.travel()` also releases its locks on other rows at once. Other sessions may then change these rows,
+//! because `awty.travel()` never commits its own changes.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;
