@@ -1,6 +1,6 @@
 -- Each row says when a check recurs. Runs do not update this table.
 CREATE TABLE awty_internal.repetition (
-    -- A separate sequence would be one more relation to lock.
+    -- Shares a sequence, because a further sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,

@@ -81,7 +81,7 @@ COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns
 COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of those columns at the last inspection';
 
 CREATE TABLE awty.alert (
-    -- A separate sequence would be one more relation to lock.
+    -- Shares a sequence, because a further sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     rule            text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,

@@ -179,7 +179,8 @@ CROSS JOIN LATERAL (
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
-        -- A worker claims within 5 seconds. A busy worker may not claim for as long as the timeout.
+        -- An idle external worker claims at least every 5 seconds. A busy worker may make no claim for as long as the
+        -- timeout.
         SELECT 10, concat('no external worker has claimed checks of ', named.job,
                 coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'

@@ -195,7 +195,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // While the first call waited, a run may have inserted the next check.
+        // While the first call waited, a run may have inserted the next check of a repetition.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

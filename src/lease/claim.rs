@@ -1,5 +1,5 @@
-//! Invariant: a claim gives leases only for due checks without a live lease. It takes its snapshot of due checks after
-//! the lock on the job's claims. It waits for no client, and writes nothing if no check is due.
+//! Invariant: a claim gives leases only for due checks without a live lease. It waits for no client, and writes nothing
+//! if no check is due.
 
 use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};

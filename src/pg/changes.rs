@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. The triggers of these tables invalidate the type
+/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`, whose triggers invalidate the type
 /// `awty_internal.change` (OID: `TYPE`) in all sessions.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);

@@ -37,7 +37,7 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// A transaction is needed only to drop temporary tables.
+/// Temporary tables can be dropped only in a transaction.
 fn has_temporary_schema() -> bool {
     let (mut schema, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: a getter.

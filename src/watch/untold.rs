@@ -1,10 +1,8 @@
 //! Raises an alert's level even if the run that reports the alert fails, so that a failing function delays no level.
 //!
-//! The run first remembers the alert. If the run fails, the transaction that stores the failure raises the level. If a
-//! run ignores its timeout, its process is terminated. Therefore the worker also keeps the alert in shared memory,
-//! where the next worker reads it.
-//!
-//! Retries report the alert again. After `max_attempts` failures, the check continues with the next level.
+//! The run first remembers the alert. If the run fails, the transaction that stores the failure raises the level, and
+//! retries report the alert again. If a run ignores its timeout, its process is terminated. Therefore the worker also
+//! keeps the alert in shared memory, where the next worker reads it.
 //!
 //! Invariant: the level is raised only if the check is unchanged since the run, because every change of the row also
 //! changes the check. No level is raised if a run ends its own process.

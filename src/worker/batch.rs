@@ -1,8 +1,7 @@
-//! Runs a batch of checks. A worker writes their ids to `awty_internal.in_flight`, flushes, and then runs the tasks one
-//! by one.
+//! Runs a batch of checks.
 //!
-//! Invariant: before a check runs, it is claimed, and its id is on disk. A check that is suspected of a crash runs
-//! alone, and the server runs only one such check at a time.
+//! Invariant: before a check runs, it is claimed, and its id is on disk in `awty_internal.in_flight`. A check that is
+//! suspected of a crash runs alone, and the server runs only one such check at a time.
 
 use super::fetch::Task;
 use super::{Next, Worker, entry};
@@ -153,7 +152,7 @@ impl Worker {
         is_time
     }
 
-    /// The flush also makes all earlier runs durable.
+    /// The flush at the end makes all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use std::collections::HashSet;
 
-/// If a job has more pending checks, their number is estimated.
+/// If a job has more pending checks than this, their number is estimated.
 pub const COUNTED: i64 = 100_000;
 
 statement! {
