@@ -302,7 +302,8 @@ FROM (
     SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
     WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = u.rule AND j.paused)
     UNION ALL
-    -- Checks only rules that the caller may read, because each takes a while, and another role may have thousands.
+    -- Checks only rules that the caller may read, because checking takes a while, and another role may have thousands
+    -- of rules.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]
     FROM awty.rule AS r
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable

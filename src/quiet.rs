@@ -38,7 +38,7 @@ pub fn announce(now: Time) {
 
 pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     for (role, first) in job::resume_passed(now, role) {
-        // Checks became due in the pause, so a worker must search from the first one.
+        // Checks became due during the pause, so a worker must search from the first such check.
         first.into_iter().for_each(|first| wakeup::at_commit(Some(role), clock::to_timestamp(first)));
     }
 }

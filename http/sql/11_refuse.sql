@@ -6,7 +6,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse(text, text, text) IS 'Raises an error';
 
--- The encoding SQL_ASCII accepts any bytes, and other encodings have characters that UTF-8 lacks.
+-- Texts must be UTF-8. The encoding SQL_ASCII accepts any bytes, and other encodings have characters that UTF-8 lacks.
 CREATE FUNCTION awty_http_internal.check_encoding(VARIADIC texts text[]) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -12,7 +12,7 @@ CREATE FUNCTION awty_http_internal.lock_as(caller oid, id text) RETURNS bigint
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_as(oid, text) IS 'awty_http_internal.lock for a caller';
 
--- A role that may not read the schedule gets the same answer as for an unknown id.
+-- For a role that may not read the schedule, the schedule counts as unknown.
 CREATE FUNCTION awty_http_internal.may_change(caller oid, id text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

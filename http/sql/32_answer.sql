@@ -1,4 +1,4 @@
--- Skips schedules that another session has locked, so that no answer waits for a lock.
+-- Skips schedules that another session has locked, so that storing results never waits for a lock.
 CREATE FUNCTION awty_http_internal.lock_answered(ids text[]) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.lock_answered(text[]) IS 'Locks schedules whose answers are about to be booked, and returns those that another session has locked; for roles that may claim';

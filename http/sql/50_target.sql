@@ -21,7 +21,7 @@ CREATE FUNCTION awty_http_internal.lock_limits_as(caller oid) RETURNS void
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_limits_as(oid) IS 'awty_http_internal.lock_limits for a caller';
 
--- Needs only the right to claim. The caller has got 429 or 503 with Retry-After from a target.
+-- The right to claim suffices, because the caller has got 429 or 503 with Retry-After from the target.
 CREATE FUNCTION awty_http_internal.asked_to_wait(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN awty_internal.block_for_now(job, target, until, note);

@@ -117,7 +117,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- Counts hours of which awty.attempt still has all calls, because it deletes whole days in UTC. After the time `work`,
+-- Counts hours of which awty.attempt, which deletes whole days in UTC, still has all calls. After the time `work`,
 -- returns the rest, as the next call's argument.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$

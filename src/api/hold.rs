@@ -82,8 +82,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // A check that was held during its run is marked when the run ends. This call may have waited for the run, so
-        // it reads the mark again.
+        // A check that was held during its run is marked as held when the run ends. This call may have waited for the
+        // run, so it reads the mark again.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -33,8 +33,7 @@ pub fn steps(jobs: usize) -> usize {
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The chosen checks. The first number is the check's place among the checks of its target. The second number is
-    /// the place of the target.
+    /// The chosen checks, each with its place among the checks of its target and with the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
     /// Earliest time at which a further target allows a call.

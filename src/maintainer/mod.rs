@@ -58,8 +58,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // The database has no awty. If awty was installed meanwhile, another inspection was requested and needs the
-            // entry.
+            // The database has no awty. If awty was installed in the last moments, another inspection was requested and
+            // needs the entry.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }

@@ -223,7 +223,7 @@ pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) 
 
 /// # Safety
 ///
-/// `node` comes from the parser, and `state` has its tables.
+/// `node` comes from the parser. `state` has the tables that `node` names.
 pub unsafe fn transform_expr(
     state: *mut pg_sys::ParseState,
     node: *mut pg_sys::Node,

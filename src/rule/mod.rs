@@ -43,9 +43,8 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Returns the rule and its calendar without the cache, for the walk and the sweep. They are scheduled by the
-    /// transaction that changes the rule, whose commit is visible some moments before other sessions renew their
-    /// caches.
+    /// Returns the rule and its calendar without the cache. The walk and the sweep call this function, because the
+    /// commit that schedules them is visible some moments before other sessions renew their caches.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();

@@ -19,8 +19,8 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// Deletes only unchanged rows, because a new worker may have replaced a row. Returns single ids, because an
-// administrator may have written an array that awty cannot read.
+// Deletes only unchanged rows, because a new worker may have replaced a row. Returns single ids, because awty could not
+// read some arrays that an administrator can write.
 statement! {
     fn delete_read(workers: Vec<i32>, xids: Vec<i64>) -> Vec<(i32, i64)> = query,
     c"WITH gone AS (

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 const AHEAD: i64 = 7;
-/// At most this many rows move out of the default partition, because writers wait meanwhile.
+/// At most this many rows move out of the default partition, because writers wait during the move.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the error of a run if another transaction has changed or locked its rows or alerts meanwhile.
+/// Returns the error of a run whose rows or alerts another transaction has changed or locked during the run.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()

@@ -39,7 +39,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// Where the search for missed checks continues. They became due while no check could run.
+    /// Where the search for missed checks continues. A missed check became due while none could run.
     missed: Cursor,
 }
 
@@ -127,8 +127,8 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Looks for prepared transactions before reading checks. If one commits in between, the next search finds its
-        // checks.
+        // Reads prepared transactions before checks. If a prepared transaction commits in between, the next search
+        // finds its checks.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
