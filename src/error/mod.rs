@@ -47,7 +47,6 @@ pub enum Error {
     ReadOnly {
         function: &'static str,
     },
-    /// In a security-restricted operation, such as an index expression or ANALYZE.
     Restricted {
         function: &'static str,
     },
@@ -254,7 +253,6 @@ pub enum Error {
         job: String,
         message: String,
     },
-    /// An administrator has altered awty's tables in an unsupported way.
     Altered {
         table: &'static str,
     },

@@ -10,7 +10,6 @@ pub enum WatchError {
         relation: String,
         is: &'static str,
     },
-    /// Citus keeps the rows of a distributed table in other tables, its shards.
     Distributed {
         relation: String,
     },
@@ -106,7 +105,6 @@ pub enum WatchError {
     IsRule {
         job: String,
     },
-    /// `awty.release()` does not end a silence.
     Silenced {
         entity: Label,
     },
