@@ -83,7 +83,7 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // Not cached in a parallel query, whose snapshot may be older than the last change. SAFETY: reads a variable.
+    // A parallel query's snapshot may be older than the last change. SAFETY: reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {
             if *then == epoch {
