@@ -66,7 +66,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("job::select_one", "job", "job_pkey"),
     ("lease::due", "future_job", "future_job_due_idx"),
     ("lease::due", "lease", "lease_one_per_check"),
-    ("lease::select_ahead", "future_job", "future_job_due_idx"),
+    ("lease::ahead", "future_job", "future_job_due_idx"),
     ("lease::given", "lease", "lease_pkey"),
     ("lease::end_all", "lease", "lease_pkey"),
     ("rule_objects::select_named_triggers", "pg_trigger", "pg_trigger_tgrelid_tgname_index"),
