@@ -334,7 +334,10 @@ BEGIN
     GROUP BY s.id, s.at, s.rule HAVING count(m.id) + count(o.id) <> 1;
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'met, but the row was not solved:', h.*), 600) FROM awty.future_job_history AS h
     WHERE job IN ('ticket', 'promise') AND outcome = 'met' AND NOT EXISTS (SELECT FROM camp.ticket_log AS l
-        WHERE l.id = h.entity_key::bigint AND l.state = 'solved' AND pg_xact_commit_timestamp(l.xmin) = pg_xact_commit_timestamp(h.xmin));
+        WHERE l.id = h.entity_key::bigint AND l.state = 'solved' AND pg_xact_commit_timestamp(l.xmin) = pg_xact_commit_timestamp(h.xmin))
+    -- A walk may add the check of a row that a client is just solving. A run then ends the check.
+    AND NOT (h.started_at IS NOT NULL AND 'solved' = (SELECT l.state FROM camp.ticket_log AS l
+        WHERE l.id = h.entity_key::bigint AND pg_xact_commit_timestamp(l.xmin) <= h.finished_at ORDER BY n DESC LIMIT 1));
     -- P12: the alert has the due time that follows from the log, and no level comes early.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'another due time:', e.*, 'after', (
         SELECT string_agg(l::text, ', ' ORDER BY n DESC) FROM camp.ticket_log AS l WHERE l.id = e.id)), 2000) FROM unnest(expected) AS e
