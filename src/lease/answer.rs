@@ -21,6 +21,7 @@ use crate::pg::subtransaction::{has_one_snapshot, kept_whole};
 use crate::pg::text::Text;
 use crate::run::book::{self, Timing};
 use crate::shmem::wakeup;
+use crate::store;
 use crate::store::check_row::{Row, Table, answer};
 use crate::store::job::Job;
 use awty_core::{Answer, Failed, Time};
@@ -269,7 +270,7 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
         kept: job.options.terms.keep_attempts.keeps(failure.is_none()),
         ok: failure.is_none(),
         sqlstate: failure.map(|failure| Text::from(failure.sqlstate.as_str())),
-        message: failure.map(|failure| crate::store::message(&failure.message)),
+        message: failure.map(|failure| store::message(&failure.message)),
         result: report.result,
         held,
     }

@@ -27,6 +27,7 @@ pub mod typed;
 use crate::pg::clock;
 use crate::pg::text::{self, Text};
 use awty_core::Time;
+use awty_core::argument_limits::MAX_MESSAGE;
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{IntoDatum, pg_sys};
@@ -51,7 +52,7 @@ pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
 }
 
 pub fn message(text: &str) -> Text {
-    text::message(text, awty_core::argument_limits::MAX_MESSAGE)
+    text::message(text, MAX_MESSAGE)
 }
 
 pub fn arg<T: IntoDatum>(value: T) -> Arg {

@@ -9,6 +9,7 @@ use crate::pg::reraise::reported;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
+use crate::rule::statements::watched::WatchedRow;
 use crate::store::hold;
 use crate::store::job::Job;
 use awty_core::Time;
@@ -42,7 +43,7 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
 fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     let seen = reported(|| watched.source.by_keys(keys));
     let limits = &watched.job.options.limits;
-    let start = |row: &crate::rule::statements::watched::WatchedRow| -> Option<Time> {
+    let start = |row: &WatchedRow| -> Option<Time> {
         watch::start(row.state.found(by.at, Stops::never()), Alert::NONE, &watched.levels, limits, by.at)
     };
     let (keys, slots): (Vec<Text>, Vec<Time>) =

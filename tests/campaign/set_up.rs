@@ -20,6 +20,7 @@ pub fn set_up(cluster: &Cluster) {
             include_str!("schema.sql"),
             include_str!("bulk.sql"),
             include_str!("watched.sql"),
+            include_str!("open_minutes.sql"),
             include_str!("deadline.sql"),
         ];
         cluster.execute(database, &scripts);
