@@ -142,9 +142,9 @@ statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk
 statement! {
     /// Requests a walk that moves pending checks to the new calendar. A walk in progress starts again at the first
     /// row.
-    pub fn walk_moved(names: &[Text]) = query,
+    pub fn walk_moved(name: &Text) = query,
     c"UPDATE awty.rule SET walk = CASE WHEN walk IN ('new', 'changed') THEN 'changed' ELSE 'moved' END, walked_to = NULL, walk_after = '0'
-      WHERE rule = ANY ($1)"
+      WHERE rule = $1"
 }
 
 statement! {
