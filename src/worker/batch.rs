@@ -130,7 +130,7 @@ impl Worker {
         self.last_slot = self.last_slot.max(checks[0].slot);
         match ran {
             RunResult::Locked => self.fetcher.postpone(&checks),
-            RunResult::Left => self.fetcher.leave_to_audit(&checks),
+            RunResult::Left => self.fetcher.pause_failed(&checks),
             RunResult::Booked | RunResult::Stale | RunResult::NoExtension => {}
         }
         ran

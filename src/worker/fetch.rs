@@ -198,7 +198,7 @@ impl Fetcher {
 
     fn prefetch(&mut self, job: &Job, mut checks: Vec<Candidate>, entry: &MyWorker) -> Vec<Candidate> {
         let mono = clock::mono();
-        checks.retain(|check| !self.pauses.is_resting(check.id, mono));
+        checks.retain(|check| !self.pauses.is_resting(check.id, check.slot, mono));
         let ids: Vec<i64> = checks.iter().map(|check| check.id).collect();
         let free: HashSet<i64> = entry.prefetch(&ids).into_iter().collect();
         if let Some(first) = checks.iter().find(|check| !free.contains(&check.id)) {
@@ -253,9 +253,9 @@ impl Fetcher {
         checks.iter().for_each(|check| self.pauses.locked(check.id, check.slot, mono));
     }
 
-    pub fn leave_to_audit(&mut self, checks: &[Candidate]) {
+    pub fn pause_failed(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
-        checks.iter().for_each(|check| self.pauses.left_to_audit(check.id, check.slot, mono));
+        checks.iter().for_each(|check| self.pauses.failed(check.id, check.slot, mono));
     }
 
     pub fn wait_for_quarantine(&mut self, checks: &[Candidate]) {

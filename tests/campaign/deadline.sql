@@ -256,11 +256,12 @@ BEGIN
 
     IF clock_was_set THEN RETURN; END IF;
 
-    -- P12: a transaction that solves a waiting row ends its check as met, or clears its alert of level 1 or above.
+    -- P12: a transaction that solves a waiting row ends its check as met, or clears its alert of level 1 or above. A
+    -- sweep after a change of the calendar may clear the alert while this transaction is writing.
     RETURN QUERY
     WITH solved AS (
-        SELECT id, at, rule FROM (
-            SELECT l.id, l.state, l.since, lag(l.state) OVER w AS before, lag(l.since) OVER w AS clock, pg_xact_commit_timestamp(l.xmin) AS at,
+        SELECT id, began, at, rule FROM (
+            SELECT l.id, l.began, l.state, l.since, lag(l.state) OVER w AS before, lag(l.since) OVER w AS clock, pg_xact_commit_timestamp(l.xmin) AS at,
                 count(*) OVER (PARTITION BY l.id, pg_xact_commit_timestamp(l.xmin)) AS writes
             FROM camp.ticket_log AS l WINDOW w AS (PARTITION BY l.id ORDER BY n)) AS l
         CROSS JOIN unnest('{ticket,promise}'::text[]) AS rule
@@ -279,7 +280,8 @@ BEGIN
         'written', (SELECT string_agg(concat_ws(' ', l, pg_xact_commit_timestamp(l.xmin)), ', ' ORDER BY n DESC) FROM camp.ticket_log AS l
             WHERE l.id = s.id AND l.written > s.at - interval '10 s')), 3000)
     FROM solved AS s LEFT JOIN met AS m USING (id, rule, at) LEFT JOIN over AS o USING (id, rule, at)
-    GROUP BY s.id, s.at, s.rule HAVING count(m.id) + count(o.id) <> 1;
+    GROUP BY s.id, s.began, s.at, s.rule HAVING count(m.id) + count(o.id) <> 1 AND NOT (count(m.id) + count(o.id) = 0 AND EXISTS (
+        SELECT FROM over AS other WHERE other.id = s.id AND other.rule = s.rule AND other.at BETWEEN s.began AND s.at));
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'met, but the row was not solved:', h.*), 600) FROM awty.future_job_history AS h
     WHERE job IN ('ticket', 'promise') AND outcome = 'met' AND NOT EXISTS (SELECT FROM camp.ticket_log AS l
         WHERE l.id = h.entity_key::bigint AND l.state = 'solved' AND pg_xact_commit_timestamp(l.xmin) = pg_xact_commit_timestamp(h.xmin))

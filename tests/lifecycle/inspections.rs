@@ -7,7 +7,7 @@ const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key,
 
 /// The wait is shorter than a minute, so the next audit does not cause the wanted state.
 #[track_caller]
-fn await_before_audit(shop: &Shop, wanted: &str) {
+pub fn await_before_audit(shop: &Shop, wanted: &str) {
     shop.cluster.await_that(wanted, Duration::from_secs(30), || match shop.cluster.value::<bool>("postgres", wanted) {
         true => Ok(()),
         false => Err("not yet".into()),

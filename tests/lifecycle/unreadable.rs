@@ -1,5 +1,6 @@
 //! awty cannot read a row that a broken disk or an administrator has damaged.
 
+use crate::inspections::await_before_audit;
 use awty_testkit::fixture::{NOTE, Shop};
 
 const BREAK: &str = "
@@ -8,6 +9,26 @@ const BREAK: &str = "
         EXECUTE format('SELECT array_agg(ctid) FROM %s', toast) INTO chunks;
         PERFORM heap_force_kill(toast, chunks);
     END $$";
+
+const LONG: &str = "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200))";
+
+/// The worker runs both checks in one call, and then each alone.
+#[test]
+fn a_check_beside_an_unreadable_one_runs_again_in_time() {
+    let shop = Shop::open();
+    let again = "BEGIN RETURN ARRAY(SELECT CASE WHEN c.check_count < 3 THEN clock_timestamp() END
+                                    FROM unnest(j) WITH ORDINALITY AS c ORDER BY c.ordinality); END";
+    shop.set_job("notes", again, "");
+    shop.run("SELECT awty.pause('notes')");
+    shop.schedule("beside it", "notes", "after => '0'");
+    let broken = shop.schedule("broken", "notes", &format!("after => '0', args => {LONG}"));
+    shop.cluster
+        .execute("postgres", &["UPDATE awty.future_job SET next_check_at = date_trunc('minute', now())", BREAK]);
+    shop.run("SELECT awty.resume('notes')");
+    shop.cluster.await_log(&["awty", &format!("check {broken}")], 0);
+    await_before_audit(&shop, "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE entity_key = 'beside it')");
+    shop.cluster.execute("postgres", &["UPDATE awty.future_job SET args = NULL"]);
+}
 
 #[test]
 fn a_row_that_cannot_be_read_is_no_failed_run() {
@@ -18,10 +39,9 @@ fn a_row_that_cannot_be_read_is_no_failed_run() {
         "BEGIN RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END",
         ", max_attempts => 1",
     );
-    let long = "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200))";
     shop.run("SELECT awty.pause('note'), awty.pause('notes')");
     let broken = [("single", "note"), ("of a set", "notes")]
-        .map(|(key, job)| shop.schedule(key, job, &format!("after => '0', args => {long}")));
+        .map(|(key, job)| shop.schedule(key, job, &format!("after => '0', args => {LONG}")));
     shop.schedule("beside it", "notes", "after => '0'");
     shop.cluster.execute("postgres", &[BREAK]);
     shop.run("SELECT awty.resume('note'), awty.resume('notes')");

@@ -1,7 +1,7 @@
 //! Remembers which checks a worker could not run, and when it tries them again.
 //!
-//! Invariant: a check that a client has locked is tried again within the longest wait of
-//! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).
+//! Invariants: a check that a client has locked is tried again within the longest wait of
+//! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK). A pause ends when the check gets another slot.
 
 use crate::inspections::AUDIT;
 use crate::{Mono, backoff};
@@ -24,22 +24,32 @@ pub struct Pauses {
 
 impl Pauses {
     pub fn locked(&mut self, id: i64, slot: i64, now: Mono) {
-        let locked = self.by_id.get(&id).map_or(0, |pause| pause.locked);
-        let until = now.plus(backoff::LOCKED_CHECK.after(locked));
-        self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
+        let locked = self.of(id, slot).map_or(0, |pause| pause.locked);
+        self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(locked)), locked.saturating_add(1));
     }
 
     /// Pauses the check, because another check that may have crashed the server runs alone.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
-        self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
+        self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(0)), 0);
     }
 
-    pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
-        self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
+    /// Pauses the check, because awty could not read it or could not store its result. The cause may have been a lock
+    /// or a cancellation. So the check is tried again soon, and later only after an audit.
+    pub fn failed(&mut self, id: i64, slot: i64, now: Mono) {
+        let wait = if self.of(id, slot).is_some() { AUDIT } else { backoff::LOCKED_CHECK.longest() };
+        self.pause(id, slot, now.plus(wait), 0);
     }
 
-    pub fn is_resting(&self, id: i64, now: Mono) -> bool {
-        self.by_id.get(&id).is_some_and(|pause| pause.until > now)
+    fn pause(&mut self, id: i64, slot: i64, until: Mono, locked: u32) {
+        self.by_id.insert(id, Pause { until, locked, slot, over: false });
+    }
+
+    fn of(&self, id: i64, slot: i64) -> Option<&Pause> {
+        self.by_id.get(&id).filter(|pause| pause.slot == slot)
+    }
+
+    pub fn is_resting(&self, id: i64, slot: i64, now: Mono) -> bool {
+        self.of(id, slot).is_some_and(|pause| pause.until > now)
     }
 
     pub fn begin_pass(&mut self) {
@@ -70,10 +80,10 @@ mod tests {
         let mut now = START;
         for wait in [250, 500, 1000, 2000, 2000, 2000] {
             pauses.locked(1, 7, now);
-            assert!(pauses.is_resting(1, now));
+            assert!(pauses.is_resting(1, 7, now));
             assert_eq!(pauses.next(now), Some((Duration::from_millis(wait), None)));
             now = now.plus(Duration::from_millis(wait));
-            assert!(!pauses.is_resting(1, now));
+            assert!(!pauses.is_resting(1, 7, now));
             assert_eq!(pauses.next(now), Some((Duration::ZERO, Some(7))));
             assert_eq!(pauses.next(now), None, "it is looked for once");
         }
@@ -84,9 +94,22 @@ mod tests {
         let mut pauses = Pauses::default();
         pauses.locked(1, 9, START);
         pauses.locked(2, 8, START);
-        pauses.left_to_audit(3, 1, START);
+        pauses.failed(3, 1, START);
+        pauses.failed(3, 1, START);
         assert_eq!(pauses.next(after_ms(250)), Some((Duration::ZERO, Some(8))));
         assert_eq!(pauses.next(after_ms(250)), Some((AUDIT - Duration::from_millis(250), None)));
+    }
+
+    #[test]
+    fn a_check_with_a_new_slot_does_not_rest() {
+        let mut pauses = Pauses::default();
+        pauses.failed(1, 7, START);
+        pauses.locked(2, 7, START);
+        assert!(pauses.is_resting(1, 7, START) && pauses.is_resting(2, 7, START));
+        assert!(!pauses.is_resting(1, 8, START) && !pauses.is_resting(2, 8, START));
+        pauses.failed(1, 8, START);
+        assert_eq!(pauses.next(START).map(|(wait, _)| wait), Some(Duration::from_millis(250)));
+        assert!(!pauses.is_resting(1, 8, after_ms(2_000)), "the first failure at this slot");
     }
 
     #[test]
