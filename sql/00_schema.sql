@@ -1,5 +1,5 @@
 -- The install script joins this folder's files, in the order of their numbers. Plain CREATE fails if a user has already
--- created the object. The search path finds only PostgreSQL's objects.
+-- created the object.
 
 \echo Use "CREATE EXTENSION awty" to load this file. \quit
 

@@ -1,12 +1,10 @@
--- Jobs.
---
 -- Names are text COLLATE "C", so that no upgrade of the operating system can corrupt an index. Roles are regrole, which
 -- follows renames and survives pg_upgrade. No column has type regproc or regprocedure, because pg_upgrade refuses them.
+--
 -- No table has a foreign key to awty.job, because two sessions that schedule checks of one job would wait for each
 -- other.
 --
--- Functions for users check their arguments and rights themselves. None is SECURITY DEFINER, because each must know its
--- caller.
+-- No function for users is SECURITY DEFINER, because each must know its caller.
 
 CREATE TABLE awty.job (
     job             text COLLATE "C" NOT NULL,

@@ -1,5 +1,3 @@
--- Pending checks, and the functions that schedule, cancel, hold and release them.
-
 CREATE TABLE awty.future_job (
     id              bigint GENERATED ALWAYS AS IDENTITY,
     job             text COLLATE "C" NOT NULL,

@@ -1,4 +1,4 @@
--- Each row says when a check recurs. Runs do not update this table.
+-- Runs do not update this table.
 CREATE TABLE awty_internal.repetition (
     -- Shares a sequence, because a further sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),

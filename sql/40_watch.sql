@@ -1,5 +1,3 @@
--- Rules, which watch tables, and their alerts.
-
 -- A rule and its job have the same name. The rule's expressions are functions in the schema of the watched table.
 CREATE TABLE awty.rule (
     rule            text COLLATE "C" NOT NULL,
@@ -103,12 +101,10 @@ CREATE TABLE awty.alert (
 );
 
 -- A client adds only held alerts, and a run only alerts that are not held. The index allows one of each kind, so that
--- client and run never wait for each other. The lock on the row's check lets only one of them commit. The index also
--- finds all open alerts of a rule.
+-- client and run never wait for each other. The lock on the row's check lets only one of them commit.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
--- Finds alerts that were not reported, for awty_internal.untold. An alert is usually reported by the commit that raises
--- its level.
+-- Finds alerts that were not reported, for awty_internal.untold.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;

@@ -1,8 +1,7 @@
--- DROP … CASCADE also drops triggers that use a dropped column or function, and a rule without its triggers would
--- silently stop. Therefore this function refuses such a drop.
+-- Refuses a DROP … CASCADE that would drop a rule's triggers, because the rule would silently stop.
 --
--- Two drops get only a warning. DROP TRIGGER by name is deliberate, for example in a script of pg_dump --clean. A role
--- that cannot end the rule must still be able to drop its own function, type or schema.
+-- Only warns about DROP TRIGGER by name, which scripts of pg_dump --clean use. Only warns a role that cannot end the
+-- rule, because it must be able to drop its own function, type or schema.
 CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- External workers take checks by leases. An attempt is an ended lease.
+-- An attempt is an ended lease.
 
 CREATE TYPE awty.leased AS (
     lease           bigint,
@@ -39,8 +39,7 @@ COMMENT ON COLUMN awty.leased.leased_at IS 'Time of the claim';
 COMMENT ON COLUMN awty.leased.expires_at IS 'Until this time no other worker gets the check; a heartbeat extends it';
 COMMENT ON COLUMN awty.leased.deadline IS 'From this time on the lease is void; a heartbeat does not extend it';
 
--- If a worker reports no result, the next claim or the maintainer ends its lease. Lease numbers are random, so that no
--- number is given twice, even after a crash.
+-- Lease numbers are random, so that no number is given twice, even after a crash.
 CREATE TABLE awty_internal.lease (
     lease           bigint NOT NULL,
     id              bigint NOT NULL,

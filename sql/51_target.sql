@@ -25,7 +25,7 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Token buckets, which limit rates. Only claims write this table, one at a time. The row of a full bucket is deleted.
+-- Only claims write this table, one at a time. The row of a full bucket is deleted.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,

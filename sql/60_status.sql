@@ -1,6 +1,6 @@
 -- Reasons why checks do not run, as one ordered list for awty.status, awty.explain() and awty.doctor().
 
--- Functions that read shared memory and the catalogs. They also work on a standby and without the preloaded library.
+-- These functions also work on a standby and without the preloaded library.
 CREATE FUNCTION awty_internal.runtime(
     OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT held text, OUT unserved text[],
     OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text
@@ -46,7 +46,6 @@ CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
 
 COMMENT ON FUNCTION awty_internal.lasts(timestamptz) IS 'Is the end of a hold or a pause still ahead? True if it has no end';
 
--- Reasons that stop all checks of the database, in one row.
 CREATE VIEW awty_internal.here AS
 SELECT runtime.*, runtime.held IS NOT NULL AS database_held, list.why[1] AS why, list.why[2] AS mend
 FROM awty_internal.runtime() AS runtime

@@ -1,5 +1,3 @@
--- The past, present and future of one entity, as far as the caller may read them.
-
 CREATE FUNCTION awty_internal.nearest(wanted text, names text[]) RETURNS text
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'nearest_wrapper';
 

@@ -1,4 +1,4 @@
--- Rights to read. No role may write to tables, because all changes go through functions.
+-- No role may write to tables, because all changes go through functions.
 --
 -- The administrator grants USAGE on the schema: GRANT USAGE ON SCHEMA awty TO app.
 
@@ -50,16 +50,13 @@ ALTER TABLE awty_internal.hold ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
--- A role reads the jobs whose role it can become, and the jobs to which awty.allow() gave it a right. A monitoring role
--- reads all jobs. Each policy reads the list of readable jobs once, because a lookup per job takes seconds with
--- thousands of jobs.
+-- Each policy reads the list of readable jobs once, because a lookup per job takes seconds with thousands of jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
--- A role that reads a job also reads the job's checks and history. A monitoring role does not. Each role also reads the
--- checks that it has scheduled.
+-- A role that reads a job also reads the job's checks and history. A monitoring role does not.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
@@ -152,7 +149,6 @@ GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 ALTER TABLE awty_internal.job_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
--- Shows only rows of checks that the policy of awty.future_job shows.
 GRANT SELECT ON awty_internal.check_stat, awty_internal.hold TO PUBLIC;
 CREATE POLICY own_checks ON awty_internal.hold FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id)
@@ -214,7 +210,6 @@ CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
     job = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
 
--- A dump contains the limits and blocks that roles have set.
 CREATE POLICY dumped ON awty_internal.target FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 ALTER TABLE awty_internal.target ALTER job SET STATISTICS 0, ALTER target SET STATISTICS 0, ALTER note SET STATISTICS 0;

@@ -1,9 +1,9 @@
-//! Failpoints: steps at which a test can make a process fail. They do nothing without the feature `failpoints`.
+//! Failpoints: steps at which a test can make a process fail.
 //!
 //! The file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`). The first
-//! process that reaches the step removes the file, so that the action happens once.
+//! process that reaches the step removes the file.
 //!
-//! Invariant: a step whose [`Step::may_raise`] is false raises no error, because no real error can occur at this step.
+//! Invariant: if [`Step::may_raise`] is false, the step raises no error, because no real error can occur there.
 
 #[cfg(feature = "failpoints")]
 mod steps;

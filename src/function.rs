@@ -1,5 +1,4 @@
-//! Finds a job's function when the job is registered, when a check is scheduled, and before runs, because the function,
-//! its owner and its rights may change at any time.
+//! Finds a job's function again before each use, because the function, its owner and its rights may change at any time.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;

@@ -1,5 +1,4 @@
-//! Ends holds of checks and pauses of jobs at their planned ends: the maintainer for all roles, `awty.travel()` for its
-//! own role. The launcher starts an inspection at the earliest planned end.
+//! Ends holds of checks and pauses of jobs at their planned ends.
 //!
 //! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. A row that another
 //! session has locked waits for the next inspection. A check that is held because of crashes stays held.

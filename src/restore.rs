@@ -1,7 +1,6 @@
-//! Detects that the server was restored from a backup. The restored databases run no checks until `awty.adopt()`.
+//! Detects that the server was restored from a backup.
 //!
 //! A start is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not.
-//! `awty_internal.origin` stores after which restore the database was adopted.
 //!
 //! Invariant: a later restore has a later time, whatever the clock shows. A copy of the disks without a backup is not
 //! detected, because PostgreSQL treats it as a crash.

@@ -1,5 +1,3 @@
--- A tenant is a role whose calls the gateway makes.
---
 -- A job's name makes no role a tenant, because only the extension's owner writes awty_http.tenant.
 
 CREATE TABLE awty_http.tenant (

@@ -1,5 +1,3 @@
--- The functions and the view read with the caller's rights.
-
 -- The rows come in the order of the index, (ended_at, lease), and a page can begin after the previous page's last row.
 -- enable_sort is off, so that PostgreSQL reads ten rows instead of sorting a million.
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)

@@ -1,5 +1,4 @@
--- Counts the calls of each hour after its end. Several runs share the work, because one run that counted 4 million
--- calls delayed other calls by up to 17 s.
+-- Several runs share the counting, because one run over 4 million calls delayed other calls by up to 17 s.
 
 -- Overwrites whole buckets, so that counting the same hour twice does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
@@ -117,8 +116,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- Counts hours of which awty.attempt, which deletes whole days in UTC, still has all calls. After the time `work`,
--- returns the rest, as the next call's argument.
+-- Counts only hours of which awty.attempt still has all calls. After the time `work`, returns the rest for the next
+-- call.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE
@@ -149,7 +148,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb) IS 'Counts the calls of the hours before a time, and deletes what is too old; returns the rest of the work when its time to work is over; NULL: no work is left';
 
--- Counts for a tenth of the time. If hours are left, schedules its own check again.
+-- Counts for a tenth of a slot. If hours are left, schedules its own check again.
 CREATE FUNCTION awty_http_internal.roll_up(j awty.future_job) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

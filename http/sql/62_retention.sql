@@ -10,8 +10,7 @@ COMMENT ON FUNCTION awty_http_internal.forget_hours_of(text[], timestamptz) IS '
 -- Rows that another session has locked wait for the next hour, so that this function never waits.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
-    -- Deletes the hours of jobs and deleted endpoints. The roll-up calls forget_hours_of() for other endpoints, a few
-    -- at a time.
+    -- Deletes the hours of jobs and deleted endpoints. The roll-up deletes those of other endpoints.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
     DELETE FROM awty_http_internal.endpoint AS e USING (

@@ -100,8 +100,8 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
--- A dump omits tokens and rows of dropped roles. It would show such a role as a number, which may be another role on
--- the restored server. created_by and sent_by may name a dropped role, because they give no right.
+-- A dump omits tokens and rows of dropped roles, because the number of such a role may belong to another role on the
+-- restored server. created_by and sent_by give no right, so they may name a dropped role.
 DO $$
 DECLARE
     config record;

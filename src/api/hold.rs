@@ -1,5 +1,4 @@
-//! Implements `awty.hold()` and `awty.release()`. They do not lock a running check, because a lock would roll back the
-//! run.
+//! `awty.hold()` and `awty.release()` lock no running check, because a lock would roll back the run.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
@@ -72,8 +71,7 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held. A silenced row is refused. A check that is held after crashes is released
-        // below.
+        // The row's alert was not held. A check that is held after crashes is released below.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }
@@ -82,8 +80,7 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // A check that was held during its run is marked as held when the run ends. This call may have waited for the
-        // run, so it reads the mark again.
+        // This call may have waited for a run, whose end marks the check as held. So it reads the mark again.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -1,6 +1,4 @@
-//! SQL calls about jobs, checks and the status.
-//!
-//! Invariant: a call checks its arguments and the caller's rights before it writes. Every refusal is a
+//! Invariant: an SQL call checks its arguments and the caller's rights before it writes. Every refusal is a
 //! `crate::error::Error`.
 
 mod adopt;

@@ -1,5 +1,3 @@
-//! Implements `awty.schedule_many()` and `awty.cancel_many()`, which write many checks with a few statements.
-//!
 //! Invariant: checks are written and locked in the order of their keys, so that two calls cannot deadlock. After a
 //! refusal, nothing is written.
 

@@ -1,7 +1,5 @@
-//! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. The reasons are in sql/60_status.sql.
-//!
-//! Invariant: these functions only read. They also work on a standby and without the preloaded library, and take no
-//! lock above ACCESS SHARE.
+//! Invariant: these functions only read, with no lock above ACCESS SHARE. They also work on a standby and without the
+//! preloaded library.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;

@@ -1,5 +1,3 @@
-//! Implements `awty.due()` and `awty.open_time()`.
-
 use super::usable;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_CALENDAR;

@@ -104,8 +104,8 @@ fn read(stored: Stored) -> Option<Known> {
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// After each start of the server, calls `follow` for each calendar whose zone has new data, as the stored hash shows.
-/// If a role has locked rows that `follow` needs, the calendar waits for the next call.
+/// Calls `follow` for each calendar whose zone data differ from the stored hash. If `follow` needs locked rows, the
+/// calendar waits for the next call.
 ///
 /// A calendar with an unknown zone keeps its hash, because the zone may come back.
 pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {

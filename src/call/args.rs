@@ -1,5 +1,3 @@
-//! Reads the arguments of an SQL call.
-//!
 //! Invariant: texts are bytes in the database's encoding. Empty or too long texts are refused first.
 
 use super::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY};

@@ -1,5 +1,3 @@
-//! Finds the checks of an entity.
-//!
 //! Invariant: if the caller may not see a check's job, the check counts as missing.
 
 use super::args::Args;

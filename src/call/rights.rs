@@ -1,7 +1,5 @@
-//! Checks the caller's rights.
-//!
-//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules as its owner. An
-//! error names a job only to roles that may see it.
+//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules as its owner. An error
+//! names a job only to roles that may see it.
 
 use super::args::Args;
 use super::caller::{self, Caller};

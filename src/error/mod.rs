@@ -1,7 +1,5 @@
-//! The errors of awty, and their SQLSTATEs.
-//!
-//! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). Details and
-//! hints are sentences. A hint that is a statement can be pasted.
+//! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). A hint that is a
+//! statement can be pasted.
 
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;

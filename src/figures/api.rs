@@ -1,7 +1,5 @@
-//! Implements `awty.job_status` and `awty.forecast()`.
-//!
-//! Invariant: these functions only read. They also work on a standby and without the preloaded library, and take no
-//! lock above ACCESS SHARE. A monitoring role sees all jobs. Another caller sees the jobs that it may read.
+//! Invariant: these functions only read, with no lock above ACCESS SHARE. They also work on a standby and without the
+//! preloaded library. A monitoring role sees all jobs. Another caller sees the jobs that it may read.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;

@@ -8,8 +8,7 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Reads the stored counters into shared memory, before the first run is counted. This happens once per server start
-/// and once per installation of the extension.
+/// Reads the stored counters into shared memory, before the first run is counted.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };

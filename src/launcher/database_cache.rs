@@ -1,5 +1,4 @@
 //! Keeps a file with the databases that had awty at their last inspection. After a start, they are inspected first.
-//! The file is only a hint.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;

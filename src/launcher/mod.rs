@@ -1,5 +1,4 @@
-//! The launcher starts workers and maintainers. It connects to no database, so it blocks no command. After a crash, a
-//! new launcher reads all its information from the tables.
+//! The launcher connects to no database, so it blocks no command.
 //!
 //! An error ends one turn of the main loop, but not the launcher. A turn comes at least once a second, so that no due
 //! check is missed when the clock jumps.

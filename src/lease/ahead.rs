@@ -1,8 +1,7 @@
-//! Finds out whether jobs have due checks for an external worker. The search in a job reads past all its live leases.
-//! The searches of one call share a limit, because roles with thousands of leases would otherwise delay the claims of
-//! other roles.
+//! Finds out whether jobs have due checks for an external worker.
 //!
-//! Jobs with fewer live leases come first, so that the limit leaves out the jobs with the most.
+//! The search in a job reads past all its live leases. The searches of one call share a limit, because roles with
+//! thousands of leases would otherwise delay the claims of other roles.
 
 use super::statements::lease;
 use crate::pg::text::Text;

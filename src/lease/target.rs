@@ -1,11 +1,10 @@
 //! Chooses the checks for which a claim gives leases.
 //!
-//! A claim first reads as many of the oldest due checks as it may take. It then goes from target to target by index. If
-//! a target cannot be called, the claim skips all checks of the target in one step.
+//! A claim first reads the oldest due checks. It then goes from target to target by index, and skips all checks of a
+//! blocked target in one step.
 //!
 //! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than its limits allow. This
-//! module never waits for another transaction. A session that removes rows that claims read must first take the lock on
-//! the job's claims.
+//! module never waits for another transaction. A session that removes rows that claims read must first take this lock.
 
 use super::statements::lease::DueCheck;
 use super::statements::target::{self, Key};

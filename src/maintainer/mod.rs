@@ -1,5 +1,5 @@
-//! The maintainer inspects one database and exits. Inspections happen after a start, on request, and as an audit at
-//! most once a minute. The audit finds checks that were not announced to the launcher.
+//! The maintainer inspects one database and exits. An audit, at most once a minute, finds checks that were not
+//! announced to the launcher.
 //!
 //! Invariant: an inspection without work writes nothing, and runs no user's code.
 

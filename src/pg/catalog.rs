@@ -1,5 +1,3 @@
-//! Reads PostgreSQL's catalog caches, which PostgreSQL keeps current.
-
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 

@@ -47,8 +47,8 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
 
 /// Tells all sessions that a row of `awty.job`, `awty.rule` or `awty.calendar` has changed.
 ///
-/// The message invalidates a type instead of a table. At each message about an open table, PostgreSQL rebuilds the
-/// table's description recursively, so queries of `awty.job` would fail after 3,000 messages.
+/// The message invalidates a type, because PostgreSQL rebuilds an open table recursively at each message. Queries of
+/// `awty.job` would fail after 3,000 messages.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.

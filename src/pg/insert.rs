@@ -1,9 +1,8 @@
 //! Inserts rows into a partitioned table without an executor, as COPY FROM does, because starting an executor costs
 //! more than the row itself.
 //!
-//! Invariant: a row is inserted in this way only if an INSERT would do the same. Triggers, rules, forced row security,
-//! another owner, or other columns need SQL. Constraints and index expressions run with the same user and `search_path`
-//! as in SQL.
+//! Invariant: a row is inserted in this way only if an INSERT would do the same. Constraints and index expressions run
+//! with the same user and `search_path` as in SQL.
 //!
 //! Does not: fire triggers. So the table may have no deferrable constraint and no foreign key.
 

@@ -1,5 +1,4 @@
-//! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them. A lock on the extension would not do,
-//! because any role can block it with ALTER FUNCTION … DEPENDS ON EXTENSION.
+//! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them.
 //!
 //! Invariant: this module never waits for a lock while it holds another, so DROP EXTENSION cannot deadlock with it.
 

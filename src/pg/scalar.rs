@@ -1,5 +1,5 @@
-//! Converts a value to the text of a key. The text does not depend on the session's settings. Arrays and rows are
-//! refused, because their text is impractical as a key.
+//! Converts a value to the text of a key, whatever the session's settings. Arrays and rows are refused, because their
+//! text is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;

@@ -1,5 +1,3 @@
-//! Runs code in a subtransaction.
-//!
 //! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. The body's result must
 //! not point into the subtransaction's memory.
 

@@ -1,5 +1,3 @@
-//! Code for all background processes of awty.
-//!
 //! Invariant: SIGTERM ends a process at its next interrupt check, even within a run. So no process survives a shutdown
 //! or DROP DATABASE … WITH (FORCE).
 
@@ -34,8 +32,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory. By default, it returns memory to the kernel once 128 kB are free, and
-/// requests memory again for the next statement. Freeing a larger block raises this threshold.
+/// Makes the C library keep freed memory. By default, it returns memory to the kernel once 128 kB are free. Freeing a
+/// larger block raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }

@@ -1,5 +1,3 @@
-//! Cleans up the session between runs.
-//!
 //! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run.
 
 use super::transaction::{Verdict, transaction};

@@ -3,8 +3,6 @@
 //!
 //! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. It never interrupts a commit that waits for
 //! a synchronous standby, because PostgreSQL would keep the commit.
-//!
-//! PostgreSQL's timers use the wall clock. If this clock jumps, the launcher interrupts the run.
 
 use super::sync_rep;
 use crate::pg::unbound;

@@ -1,5 +1,3 @@
-//! Runs code in a transaction.
-//!
 //! Invariant: when [`transaction`] returns, no transaction is open. After a failure, all changes are rolled back. After
 //! a FATAL error, [`transaction`] does not return.
 

@@ -1,5 +1,3 @@
-//! Repetitions.
-//!
 //! Invariant: a row of `awty_internal.repetition` has exactly one check, which is pending or held. The transaction that
 //! ends this check inserts the next check or removes the row.
 

@@ -1,8 +1,5 @@
-//! A rule says when a row of its table is late. This module finds a rule and its parts, and reads rows as the rule sees
-//! them. [`watch`](crate::watch) handles these rows.
-//!
-//! [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
-//! parts.
+//! A rule says when a row of its table is late. This module finds a rule and its parts. [`watch`](crate::watch) handles
+//! the rows.
 
 pub mod condition;
 pub mod fault;
@@ -43,8 +40,8 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Returns the rule and its calendar without the cache. The walk and the sweep call this function, because the
-    /// commit that schedules them is visible some moments before other sessions renew their caches.
+    /// Skips the cache. The walk and the sweep need this, because other sessions see the commit that schedules them
+    /// some moments before they renew their caches.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();

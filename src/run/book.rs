@@ -1,7 +1,5 @@
-//! Writes the results of a run.
-//!
-//! Invariant: a result is written only if the check's row is unchanged since the run has read it. The row is locked
-//! without waiting. If another session has changed or locked the row, nothing is written.
+//! Invariant: a result is written only if no other session has changed or locked the check's row since the run read it.
+//! The row is locked without waiting.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;

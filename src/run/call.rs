@@ -1,6 +1,4 @@
-//! Calls a job's function.
-//!
-//! Invariant: when [`ask`] returns, no code of the function is left to execute at commit. The settings and the
+//! Invariant: when [`ask`] returns, no code of the job's function is left to execute at commit. The settings and the
 //! current user are restored.
 
 use crate::call::caller;

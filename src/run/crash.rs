@@ -1,12 +1,6 @@
 //! Counts crashes of the server against the checks that may have caused them.
 //!
-//! Before a worker runs a batch, it writes the batch's checks to `awty_internal.in_flight` and flushes. After a crash,
-//! the first inspection counts a crash against each check in this table. A mark in `pg_stat/` tells a clean shutdown
-//! from a crash.
-//!
-//! A check with a counted crash is a *suspect*. It runs alone, and in quarantine: the server runs only one suspect at a
-//! time, the least suspected first. A check whose run ended only its own process needs no quarantine. A check with
-//! `awty.max_crashes` crashes is held, but never deleted.
+//! DESIGN.md describes how such *suspects* run in quarantine.
 //!
 //! Invariant: a crash counts once against a check. If a suspect was in quarantine, no other suspect is blamed. If a
 //! client locks a check right after the crash, the crash does not count against this check.

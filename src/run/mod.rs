@@ -1,5 +1,3 @@
-//! Runs checks.
-//!
 //! Invariant: one transaction commits the effects of a run, its history row and the check's next due time. If another
 //! session has changed the check's row meanwhile, the run is rolled back. If a run fails, a second transaction stores
 //! the failure.

@@ -1,5 +1,3 @@
-//! Claims on checks, in the workers' entries.
-//!
 //! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
 //! the entry is reserved again.
 

@@ -1,4 +1,4 @@
-//! Wakes processes. A latch's address stays valid, because its PGPROC exists as long as the server runs.
+//! A latch's address stays valid, because its PGPROC exists as long as the server runs.
 
 use pgrx::pg_sys;
 

@@ -1,8 +1,7 @@
-//! Two files in `pg_stat/` tell the next start how the server ended. PostgreSQL does not tell extensions whether a
-//! shutdown was clean, and a crash clears shared memory.
+//! Two files in `pg_stat/` tell the next start how the server ended, because a crash clears shared memory.
 //!
-//! - The postmaster writes one file at a clean shutdown. Without it, the checks that were about to run become suspects.
-//! - The other file names the suspect in quarantine. Only this check is blamed for the crash.
+//! The postmaster writes one file at a clean shutdown. The other file names the suspect in quarantine, which alone is
+//! blamed for a crash.
 //!
 //! A missing or broken file loses no check.
 

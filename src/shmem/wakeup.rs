@@ -1,7 +1,6 @@
 //! Announces a transaction's checks to the launcher.
 //!
-//! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the earliest
-//! due time.
+//! Invariant: nothing is announced before the commit.
 //!
 //! A lost announcement loses no check, because audits find all checks. A needless announcement does no harm, so checks
 //! of a rolled back savepoint may be announced. PREPARE TRANSACTION also announces, because the session of COMMIT

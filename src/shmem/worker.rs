@@ -1,7 +1,5 @@
-//! A worker's entry, which also holds its claims. A claim ends with the process, or with a crash of the server.
-//!
-//! A claim cannot be a PostgreSQL lock. The abort of a failed run would release a session lock, and a job's
-//! `pg_advisory_unlock_all()` would release an advisory lock.
+//! A worker's entry also holds its claims. A PostgreSQL lock cannot be a claim, because the abort of a failed run would
+//! release it.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 

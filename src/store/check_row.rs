@@ -1,8 +1,7 @@
-//! Reads and locks the row of a check. A run reads the row by key without a lock. At its end, the run locks the row
-//! without waiting.
+//! Reads and locks the row of a check.
 //!
-//! The table's access method takes the lock, because it tells which transaction has changed the row. If another
-//! transaction has, the run is rolled back. If the run itself has, the run has ended its own check.
+//! The table's access method takes the lock, because it tells whether another transaction or the run itself has changed
+//! the row.
 //!
 //! Invariant: a TID is used only in the transaction that read it. The transaction's table lock and snapshot keep the
 //! TID valid.

@@ -1,7 +1,5 @@
-//! SQL statements on `awty_internal.hold`.
-//!
-//! A hold also names the check's repetition, because the check's run may commit without seeing a new hold. The hold
-//! then names an ended check. The next inspection moves it to the repetition's next occurrence.
+//! A hold also names the check's repetition, because the check's run may commit without seeing a new hold. The next
+//! inspection then moves the hold to the repetition's next check.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 

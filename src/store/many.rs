@@ -1,5 +1,3 @@
-//! Schedules many checks with one statement.
-//!
 //! Invariant: rows are written and locked in the order of the given keys, so callers with overlapping keys cannot
 //! deadlock.
 

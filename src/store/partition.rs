@@ -1,7 +1,6 @@
 //! Creates and drops the daily partitions of the history.
 //!
-//! Invariant: a client waits for a lock of this module no longer than the caller's `lock_timeout`. While the database
-//! has no job, the module does not run, so that a restore can create the partitions under their own names.
+//! Invariant: a client waits for a lock of this module no longer than the caller's `lock_timeout`.
 
 use super::typed::statement;
 use crate::pg::owner::as_owner;

@@ -1,5 +1,3 @@
-//! Prepared statements.
-//!
 //! Invariant: a statement is planned once, and its plan uses indexes. A table that was empty at planning time may later
 //! have ten million rows.
 

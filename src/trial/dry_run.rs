@@ -1,5 +1,3 @@
-//! Runs a job's function without effects.
-//!
 //! Invariant: a dry run leaves no trace except advanced sequences, and locks no row. The caller must be the job's role.
 //! If the session has another role, the function runs in a security-restricted operation.
 

@@ -1,7 +1,7 @@
 //! `awty.travel()` moves a transaction's clock ahead for a test, and runs the checks that become due.
 //!
 //! Invariant: a transaction with `awty.travel()` cannot commit. The session has only one role, and only this role's
-//! jobs run, so awty never switches roles. Checks that are held, paused, or locked by another session do not run.
+//! jobs run, so awty never switches roles.
 
 use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;

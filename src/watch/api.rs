@@ -1,5 +1,3 @@
-//! Implements `awty.watch()` and `awty.unwatch()`.
-
 use super::statements::{alert, rule_check, stop};
 use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule};
 use crate::calendar;

@@ -1,8 +1,7 @@
-//! Implements `awty.hold()` and `awty.release()` for the alerts of watched rows. A held alert still rises to the next
-//! level, but is not reported.
+//! Holds and releases alerts. A held alert still rises to the next level, but is not reported.
 //!
-//! Invariant: the row's check is locked before the row's alert. The check is also written, so that a concurrent run
-//! of the check is rolled back.
+//! Invariant: the row's check is locked before the row's alert. The check is also written, so that a concurrent run of
+//! the check is rolled back.
 
 use super::silence;
 use super::statements::alert::{self, Held, NewHold};
@@ -53,8 +52,6 @@ fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     Some(Held { level: 0, since })
 }
 
-/// Writes the check even if its due time stays the same, so that a concurrent run is rolled back.
-///
 /// If the check has already ended at the last level, inserts a new check, which keeps the time from which the row
 /// counts as late.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {

@@ -1,7 +1,6 @@
 //! Runs the job of a rule: reads the rows of due checks, and raises alerts for late rows.
 //!
-//! The run locks open alerts only after the rule's function has returned, so that no client waits for this function. If
-//! a client changes a row, it locks the row's check. The run then cannot lock this check and is rolled back.
+//! The run locks open alerts only after the rule's function has returned, so that no client waits for this function.
 
 use super::statements::alert::{self, Open};
 use super::statements::raised::{self, Raised};

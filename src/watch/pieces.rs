@@ -9,12 +9,11 @@ use std::time::Duration;
 /// A piece that locks checks or alerts commits after this time, because clients that change the rows wait for it.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
-/// Number of keys that a piece reads first. It is small, because `until` may be slow. The number doubles as long as the
-/// visits are quick.
+/// Number of keys that a piece reads first. It is small, because `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
-/// Calls `visit` with a key and a limit. The function visits up to this number of keys after the key, in order, and
-/// returns them. Returns the last key of the piece, or `None` if all keys were visited.
+/// Calls `visit` with a key and a limit. The function visits the next keys after this key, up to the limit, and returns
+/// them. Returns the last key of the piece, or `None` if all keys were visited.
 ///
 /// A piece takes at most half of the job's timeout, and at most [`LOCKED`] if it locks rows.
 pub fn piece(

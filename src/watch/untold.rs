@@ -1,8 +1,7 @@
 //! Raises an alert's level even if the run that reports the alert fails, so that a failing function delays no level.
 //!
-//! The run first remembers the alert. If the run fails, the transaction that stores the failure raises the level, and
-//! retries report the alert again. If a run ignores its timeout, its process is terminated. Therefore the worker also
-//! keeps the alert in shared memory, where the next worker reads it.
+//! The transaction that stores the failure raises the level. The alert is also in shared memory, because a run that
+//! ignores its timeout loses its process.
 //!
 //! Invariant: the level is raised only if the check is unchanged since the run, because every change of the row also
 //! changes the check. No level is raised if a run ends its own process.

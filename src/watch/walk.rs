@@ -1,8 +1,7 @@
 //! Walks through the rows that existed before their rule and adds checks for them, in pieces, in key order. After a
 //! calendar was replaced, the walk moves the pending checks of the rule.
 //!
-//! Invariant: the transaction of each piece also stores the key of the last row that the walk visited. If a row changes
-//! during the walk, the trigger of the table updates the row's check, and a run of the check reads the row again.
+//! Invariant: the transaction of each piece also stores the key of the last row that the walk visited.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};

@@ -1,5 +1,3 @@
-//! Runs a batch of checks.
-//!
 //! Invariant: before a check runs, it is claimed, and its id is on disk in `awty_internal.in_flight`. A check that is
 //! suspected of a crash runs alone, and the server runs only one such check at a time.
 

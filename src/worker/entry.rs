@@ -1,7 +1,5 @@
-//! A worker's side of its entry in shared memory.
-//!
-//! Invariant: however the process ends, its unfinished checks are due again and its entry is freed. If a run ended
-//! the process, the entry keeps its claims until the next worker has handled the run.
+//! Invariant: however a worker's process ends, its unfinished checks are due again and its entry in shared memory is
+//! freed. If a run ended the process, the entry keeps its claims until the next worker has handled the run.
 
 use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};

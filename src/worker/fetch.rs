@@ -1,11 +1,9 @@
-//! Chooses the checks of a worker's turn: a share of each job's due checks, first those that have just become due, then
-//! missed checks.
+//! Chooses the checks of a worker's turn: a share of each job's due checks.
 //!
-//! Each search starts where the last one ended, because a search from the beginning would read dead rows. Dead rows
-//! stay in the index as long as any session has an old snapshot.
+//! Each search starts where the last one ended, because a search from the beginning would read dead rows.
 //!
-//! A worker skips checks that another worker of the role has prefetched (plans to run next). After a pass through all
-//! due checks, the worker looks for the skipped checks again, because the other worker may have exited.
+//! A worker skips checks that another worker of the role has prefetched (plans to run next). After a pass, the worker
+//! looks for them again, because the other worker may have exited.
 //!
 //! Invariant: a pass returns a check twice only if the check could not run and is due for another try.
 

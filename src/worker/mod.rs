@@ -1,11 +1,9 @@
 //! A worker connects to a database as one role, runs the role's due checks, and exits when none is due.
 //!
 //! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes, and runs
-//! them one by one. The flush of the next turn, or of the worker's end, makes their results durable.
+//! them. The next flush makes their results durable.
 //!
 //! Invariant: each turn also takes newly due checks and checks of other jobs, however many checks of one job are due.
-//! A worker exits as soon as a command such as DROP DATABASE waits for it, awty is disabled, the postmaster is dead,
-//! or another role has been waiting for a worker.
 
 mod abandoned;
 mod batch;

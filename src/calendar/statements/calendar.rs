@@ -1,5 +1,3 @@
-//! SQL statements on `awty.calendar`.
-
 use crate::error::CalendarError;
 use crate::pg::array::{self, DATE, TEXT};
 use crate::pg::text::Text;

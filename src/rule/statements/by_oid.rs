@@ -1,10 +1,10 @@
 //! Prepares and executes queries that call functions by their OIDs.
 //!
-//! A call by name is unsafe. Any role that may create functions in the schema can make the name ambiguous, with a
-//! function that has further default arguments.
+//! A call by name is unsafe, because another role can make the name ambiguous with a function that has default
+//! arguments.
 //!
 //! A marked column reference in the query's text stands for each call (see [`call`]). A parser hook replaces it by the
-//! call, as for variables of PL/pgSQL.
+//! call.
 
 use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};

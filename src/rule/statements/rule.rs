@@ -54,9 +54,8 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// Transactions below this number must end before the second walk. When a calendar is replaced, two walks visit the
-    /// rule's rows, because older transactions may still use the old calendar. The number is 0 until the first walk
-    /// begins.
+    /// Transactions below this number may still use a replaced calendar. The second walk waits for their end. The
+    /// number is 0 until the first walk begins.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,
     pub swept_to: Option<Text>,

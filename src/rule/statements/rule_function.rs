@@ -1,5 +1,3 @@
-//! SQL statements on `awty_internal.rule_function`, the list of functions that evaluate the expressions of rules.
-
 use crate::pg::array::{self, TEXT};
 use crate::pg::text::Text;
 use crate::store::arg;

@@ -1,4 +1,4 @@
-//! Creates and drops the objects of a rule: functions that evaluate a row, and triggers on the table.
+//! Creates and drops the functions and triggers of a rule.
 //!
 //! Invariant: the functions belong to the table's owner. They take single columns, so that the table can be altered.
 //! awty creates the triggers with its own rights, because only awty has EXECUTE on their trigger function.

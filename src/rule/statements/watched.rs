@@ -1,7 +1,5 @@
-//! SQL statements that read rows of a watched table.
-//!
-//! Invariant: rows are read with the rights of the table's owner, because the functions are the owner's code. All
-//! names come quoted and qualified from PostgreSQL's catalogs.
+//! Invariant: rows are read with the rights of the table's owner, because the rule's functions are the owner's code.
+//! All names come quoted and qualified from PostgreSQL's catalogs.
 
 use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};

@@ -1,10 +1,9 @@
 //! Reads the row of a check that this transaction itself has written, as `awty.travel()` does.
 //!
-//! No other transaction can see such a row, so it needs no lock. Locks would be slow: each run is a subtransaction, and
-//! each lock would lengthen a list of lockers that all later runs read.
+//! Such a row needs no lock, because no other transaction can see it. Each lock would lengthen a list of lockers that
+//! all later runs read.
 //!
-//! Therefore `awty.travel()` also releases its locks on other rows at once. Other sessions may then change these rows,
-//! because `awty.travel()` never commits its own changes.
+//! Therefore `awty.travel()` also releases its locks on other rows at once. This is safe, because it never commits.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;

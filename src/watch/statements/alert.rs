@@ -1,7 +1,5 @@
-//! SQL statements that read and write `awty.alert`, the table of open and cleared alerts.
-//!
-//! Lock order: the row's check, then the row's alert. A run and a client never wait for each other, because a run
-//! locks alerts only after all user functions have returned, and skips locked ones.
+//! Lock order: the row's check, then the row's alert. A run locks alerts only after all user functions have returned,
+//! and skips locked ones.
 //!
 //! LATERAL with LIMIT makes PostgreSQL find each key by index, even if the table was small at planning time.
 

@@ -18,7 +18,7 @@ statement! {
 // `told_at` is before `raised_at`.
 statement! {
     /// Clears the open alerts of these rows. Schedules a check for each alert that was reported at level 1 or above.
-    /// The check's key is the alert's number. Returns the number of checks.
+    /// The check's key is the alert's number.
     pub fn clear_and_schedule(rule: &Text, keys: &[Text], now: Time, entity_name: &Text, role: pg_sys::Oid) -> u64 = query,
     c"WITH cleared AS (
           UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL

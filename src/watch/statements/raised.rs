@@ -1,4 +1,4 @@
-//! SQL statements with which a run raises alerts. The module `alert` describes their lock order.
+//! The module `alert` describes the lock order.
 
 use super::alert::moment;
 use crate::pg::subtransaction::unless_duplicate;

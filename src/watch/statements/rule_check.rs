@@ -1,5 +1,3 @@
-//! SQL statements that find or write the checks of rules by the keys of watched rows.
-
 use crate::pg::text::Text;
 use crate::rule::statements::rule::Rule;
 use crate::store::typed::{Outcome, row, statement};
@@ -38,7 +36,7 @@ statement! {
 }
 
 // Moves only pending checks, so each INSERT becomes an update. ON CONFLICT always finds the row by index, but an UPDATE
-// might not. Checks of silenced rows stay. With `NOT p.held`, the planner could read a whole index of checks.
+// might not. With `NOT p.held`, the planner could read a whole index of checks.
 statement! {
     fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)

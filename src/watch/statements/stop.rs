@@ -1,7 +1,5 @@
-//! SQL statements on `awty_internal.stop`, which has the stops of watched rows.
-//!
-//! Lock order: the row's check, the row's alert, then the row's stops. A run locks stops only after all user
-//! functions have returned, and skips locked stops.
+//! Lock order: the row's check, the row's alert, then the row's stops. A run locks stops only after all user functions
+//! have returned, and skips locked stops.
 
 use super::alert::moment;
 use crate::pg::array::{self, TIME};
