@@ -155,8 +155,7 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
--- Sessions are told of a changed job by invalidating this type. A table would not do, because PostgreSQL handles many
--- invalidations of an open table recursively.
+-- Invalidating this type tells sessions of a changed job; see src/pg/changes.rs.
 CREATE TYPE awty_internal.change AS ();
 
 COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';

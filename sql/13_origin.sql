@@ -11,8 +11,6 @@ COMMENT ON COLUMN awty_internal.origin.identity IS 'Value of awty_internal.ident
 COMMENT ON COLUMN awty_internal.origin.database IS 'OID of that database; 0: the server has been restored from a backup since';
 COMMENT ON COLUMN awty_internal.origin.restored_at IS 'Restore of the server after which the rows were adopted; NULL: none';
 
--- The database's random number is the value of a sequence, because pg_upgrade keeps it, but pg_dump and logical
--- replication do not.
 CREATE SEQUENCE awty_internal.identity;
 COMMENT ON SEQUENCE awty_internal.identity IS 'Random number of this installation, drawn once; pg_upgrade keeps it, and a dump does not contain it';
 

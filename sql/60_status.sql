@@ -68,7 +68,7 @@ CROSS JOIN LATERAL (
 
 COMMENT ON VIEW awty_internal.here IS 'State of this database, and why nothing runs in it';
 
--- For each pending check, the first reason that applies. Only callers that may read the job see names and notes.
+-- Only callers that may read the job see names and notes.
 CREATE VIEW awty_internal.standing AS
 SELECT f.id, first.rank, first.why, first.mend
 FROM awty.future_job AS f

@@ -41,8 +41,7 @@ BEGIN ATOMIC
         LEFT JOIN awty.job AS j ON j.job = n.job
         CROSS JOIN LATERAL (
             SELECT n.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar, max(f.next_check_at) AS after, count(*) AS checks
-            -- Further occurrences need a pending check that is due in the requested time. OFFSET 0 makes the planner
-            -- read these checks and their repetitions by index.
+            -- OFFSET 0 makes the planner read checks and repetitions by index.
             FROM (SELECT f.entity_name, f.entity_key, f.next_check_at FROM awty.future_job AS f
                   WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until OFFSET 0) AS f
             CROSS JOIN LATERAL (

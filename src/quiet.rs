@@ -1,7 +1,7 @@
 //! Ends holds of checks and pauses of jobs at their planned ends.
 //!
 //! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. A row that another
-//! session has locked waits for the next inspection. A check that is held because of crashes stays held.
+//! session has locked waits for the next inspection.
 
 use crate::pg::clock;
 use crate::repeat::continuation::{Continuation, Decision};

@@ -23,8 +23,6 @@ CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS bool
     RETURN pg_has_role(caller, role, awty_internal.becoming());
 COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'Can the first role SET ROLE to the second?';
 
--- A role has the rights that awty.allow() has given it. A member of the tenant's role has all rights.
---
 -- Reads the present rights, because an old snapshot may still show a revoked right.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED
@@ -64,9 +62,8 @@ CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role has chosen by its setting awty_http.tenant; NULL: none';
 
--- A tenant uses its own job. Another role uses the job of its chosen tenant, or else of the only tenant of which it
--- is a member. A right from awty.allow() alone selects a job only for reading, because any tenant can give this right
--- to any role.
+-- Prefers the role's own job, then the job of its chosen tenant, then that of the only tenant of which it is a member.
+-- A right from awty.allow() alone selects a job only for reading, because any tenant can give this right.
 CREATE FUNCTION awty_http_internal.job(caller oid, "right" text DEFAULT 'read') RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

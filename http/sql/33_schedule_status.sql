@@ -1,5 +1,5 @@
--- The rows come in the order of the index, (ended_at, lease), and a page can begin after the previous page's last row.
--- enable_sort is off, so that PostgreSQL reads ten rows instead of sorting a million.
+-- A page begins after the previous page's last row, in the order of the index. enable_sort is off, so that PostgreSQL
+-- does not sort a million rows.
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)
     RETURNS SETOF awty.attempt LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 50 SET search_path = pg_catalog, pg_temp SET enable_sort = off AS $$
 DECLARE

@@ -26,7 +26,7 @@ use std::collections::HashSet;
 
 const ROUNDS: u32 = 100;
 
-/// A session reads at most this many targets, so that `awty.schedule()` stays quick.
+/// A session asks about at most this many targets, so that `awty.schedule()` stays quick.
 const MAX_ASKED: usize = 100;
 
 /// A thousand years. A longer interval could overflow.

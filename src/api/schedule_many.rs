@@ -160,7 +160,7 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // First tries without ON CONFLICT, which takes twice as long, because usually no check is pending.
+        // Tries a plain INSERT first, because usually no check is pending, and ON CONFLICT takes twice as long.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {

@@ -1,5 +1,5 @@
 //! Invariant: these functions only read, with no lock above ACCESS SHARE. They also work on a standby and without the
-//! preloaded library. A monitoring role sees all jobs. Another caller sees the jobs that it may read.
+//! preloaded library.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;

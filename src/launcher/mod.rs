@@ -1,7 +1,6 @@
 //! The launcher connects to no database, so it blocks no command.
 //!
-//! An error ends one turn of the main loop, but not the launcher. A turn comes at least once a second, so that no due
-//! check is missed when the clock jumps.
+//! An error ends one turn of the main loop, but not the launcher.
 
 mod children;
 mod database_cache;
@@ -86,7 +85,7 @@ impl Launcher {
     }
 
     /// Stores when awty was enabled, because checks that were due before count as missed. If the clock is set back, the
-    /// stored time is set back too, because later checks must not count as missed.
+    /// stored time follows.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;

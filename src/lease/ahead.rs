@@ -1,7 +1,7 @@
 //! Finds out whether jobs have due checks for an external worker.
 //!
 //! The search in a job reads past all its live leases. The searches of one call share a limit, because roles with
-//! thousands of leases would otherwise delay the claims of other roles.
+//! thousands of leases would otherwise delay the claims of other roles. Jobs with few live leases come first.
 
 use super::statements::lease;
 use crate::pg::text::Text;

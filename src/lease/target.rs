@@ -1,8 +1,5 @@
 //! Chooses the checks for which a claim gives leases.
 //!
-//! A claim first reads the oldest due checks. It then goes from target to target by index, and skips all checks of a
-//! blocked target in one step.
-//!
 //! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than its limits allow. This
 //! module never waits for another transaction. A session that removes rows that claims read must first take this lock.
 

@@ -1,5 +1,4 @@
-//! The maintainer inspects one database and exits. An audit, at most once a minute, finds checks that were not
-//! announced to the launcher.
+//! The maintainer inspects one database and exits.
 //!
 //! Invariant: an inspection without work writes nothing, and runs no user's code.
 

@@ -16,8 +16,6 @@ struct Citus {
 
 static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
-/// Must be called right before the commit of a transaction.
-///
 /// If the transaction wrote on only one other node, Citus would commit there first, in one phase. After a crash before
 /// the local commit, awty would repeat the run. With two phases, Citus sends COMMIT PREPARED after the local commit
 /// record, which must therefore be flushed.

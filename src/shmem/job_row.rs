@@ -1,5 +1,3 @@
-//! Counters of jobs.
-//!
 //! Invariant: if a job loses its row in shared memory, `jobs_left` makes the maintainer remove the job from
 //! `awty_internal.job_stat`.
 

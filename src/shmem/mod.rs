@@ -1,7 +1,5 @@
-//! Shared memory, through which awty's processes communicate; see README.md.
-//!
-//! Invariant: the tables can restore everything except claims on running checks, and terminated runs that are not
-//! stored yet. No process waits or reads a table while it holds the lock on shared memory.
+//! Invariant: the tables can restore everything in shared memory, except claims on running checks and terminated runs
+//! that are not stored yet. No process waits or reads a table while it holds the lock on shared memory.
 
 mod claims;
 mod database;

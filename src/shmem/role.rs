@@ -12,8 +12,8 @@ pub struct RoleEntry {
     pub due: Timestamp,
     /// Earliest due time of checks that a worker is working through, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
-    /// For checks that a prepared transaction has announced, which no worker sees before COMMIT PREPARED. The first
-    /// time is when a worker searches for them. The second time is their earliest due time.
+    /// For checks of a prepared transaction, which no worker sees before COMMIT PREPARED: when a worker searches for
+    /// them, and their earliest due time.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
     /// Failures of the role's workers in a row. A worker fails if it cannot connect, read or write, or if it is

@@ -1,5 +1,3 @@
-//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of pending checks.
-
 use super::statement::Rows;
 use super::typed::{number, statement};
 use pgrx::pg_sys;

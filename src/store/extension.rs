@@ -1,4 +1,4 @@
-//! Reads the extension's version. It is not cached, because ALTER EXTENSION may change it at any moment.
+//! The version is not cached, because ALTER EXTENSION may change it at any moment.
 
 use super::typed::statement;
 use crate::pg::text::Text;

@@ -1,5 +1,3 @@
-//! SQL statements on `awty_internal.in_flight`, which has the checks that each worker is about to run.
-
 use super::typed::{row, statement};
 use std::collections::BTreeMap;
 

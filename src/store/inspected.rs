@@ -1,5 +1,4 @@
-//! SQL statements of inspections. They go from job to job by index, so their cost does not depend on the number of
-//! checks.
+//! These statements go from job to job by index, so their cost does not depend on the number of checks.
 
 use super::typed::statement;
 use crate::pg::clock::Timestamp;

@@ -1,5 +1,3 @@
-//! SQL statements on the engine's tables, with one file per table.
-//!
 //! Invariant: every statement is prepared, passes values only as parameters, qualifies every name, and runs with the
 //! owner's rights (`crate::pg::owner::as_owner`).
 

@@ -1,5 +1,4 @@
-//! SQL statements on `awty_internal.origin`, which records whether the database's rows come from another database or
-//! a backup.
+//! `awty_internal.origin` records whether the database's rows come from another database or a backup.
 
 use super::typed::statement;
 use crate::pg::{catalog, clock};

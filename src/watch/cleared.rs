@@ -1,5 +1,3 @@
-//! Clears the alerts of rows, and calls the rule's `call_cleared` afterwards.
-//!
 //! Invariant: the transaction that clears an alert only schedules the call of `call_cleared`. So this function never
 //! runs in a client's transaction, and its error never undoes the clearing.
 

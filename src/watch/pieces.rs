@@ -12,10 +12,10 @@ const KEYS: i64 = 5_000;
 /// Number of keys that a piece reads first. It is small, because `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
-/// Calls `visit` with a key and a limit. The function visits the next keys after this key, up to the limit, and returns
-/// them. Returns the last key of the piece, or `None` if all keys were visited.
+/// `visit` gets a key and a limit. It visits the next keys after this key, up to the limit, and returns them.
 ///
-/// A piece takes at most half of the job's timeout, and at most [`LOCKED`] if it locks rows.
+/// Returns the last key of the piece, or `None` after the last key. A piece takes at most half of the job's timeout,
+/// and at most [`LOCKED`] if it locks rows.
 pub fn piece(
     watched: &Watched,
     locks: bool,

@@ -1,6 +1,4 @@
-//! Implements the functions of views that show whether a rule works, and when an alert reaches its next level.
-//!
-//! They write nothing, and also work on a standby and without awty in `shared_preload_libraries`.
+//! The functions of views write nothing. They also work on a standby and without the preloaded library.
 
 use super::statements::{alert, stop};
 use crate::call::args::{Args, calls};

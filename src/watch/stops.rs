@@ -1,4 +1,4 @@
-//! Stores when the clocks of rows were stopped, for rules with `stopped`.
+//! Stores when rows were stopped, by the expression `stopped` of their rule.
 //!
 //! Invariant: a row's stops are written only by the run of its check, or by a transaction that has locked this check. A
 //! stop begins or ends at the start of the transaction that stops or continues the row.

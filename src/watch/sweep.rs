@@ -1,5 +1,4 @@
-//! Compares a rule's open alerts with their rows, because writes can bypass the triggers. A sweep goes in pieces, in
-//! key order.
+//! Compares a rule's open alerts with their rows, because writes can bypass the triggers.
 
 use super::statements::alert::{self, Found, Start};
 use super::statements::rule_check::{self, ScheduledBy};

@@ -1,7 +1,6 @@
-//! Raises an alert's level even if the run that reports the alert fails, so that a failing function delays no level.
+//! Raises an alert's level even if the run that reports the alert fails.
 //!
-//! The transaction that stores the failure raises the level. The alert is also in shared memory, because a run that
-//! ignores its timeout loses its process.
+//! A copy of the alert is in shared memory, because a run that ignores its timeout loses its process.
 //!
 //! Invariant: the level is raised only if the check is unchanged since the run, because every change of the row also
 //! changes the check. No level is raised if a run ends its own process.

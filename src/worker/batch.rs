@@ -15,7 +15,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// How often a worker asks whether it must exit, because asking costs more than a quick run.
+/// A worker asks whether it must exit only this often, because asking costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {

@@ -1,4 +1,4 @@
-//! Chooses the checks of a worker's turn: a share of each job's due checks.
+//! Chooses the checks of a worker's turn.
 //!
 //! Each search starts where the last one ended, because a search from the beginning would read dead rows.
 //!

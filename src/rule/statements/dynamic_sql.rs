@@ -1,4 +1,4 @@
-//! Executes SQL statements that name a user's table and columns. Plans are cached by text and role.
+//! Executes SQL statements that name a user's table and columns.
 //!
 //! Invariant: every name is quoted and qualified. Values are parameters, and never part of the text.
 

@@ -1,7 +1,6 @@
 //! Reads the row of a check that this transaction itself has written, as `awty.travel()` does.
 //!
-//! Such a row needs no lock, because no other transaction can see it. Each lock would lengthen a list of lockers that
-//! all later runs read.
+//! Such a row needs no lock. Each lock would lengthen a list of lockers that all later runs read.
 //!
 //! Therefore `awty.travel()` also releases its locks on other rows at once. This is safe, because it never commits.
 
