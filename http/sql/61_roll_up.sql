@@ -1,4 +1,4 @@
--- Several runs share the counting, because one run over 4 million calls delayed other calls by up to 17 s.
+-- Several runs share the counting, because one run that counted 4 million calls delayed other calls by up to 17 s.
 
 -- Overwrites whole buckets, so that counting the same hour twice does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void

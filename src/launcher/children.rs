@@ -1,5 +1,4 @@
-//! Starts workers and maintainers. If the server has no free process, the launcher waits, and longer after each
-//! attempt.
+//! Starts workers and maintainers. If the server has no free process, the launcher waits longer after each attempt.
 //!
 //! Invariant: if a worker never starts, its reserved entry in shared memory is freed.
 

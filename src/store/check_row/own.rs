@@ -2,7 +2,8 @@
 //!
 //! Such a row needs no lock. Each lock would lengthen a list of lockers that all later runs read.
 //!
-//! Therefore `awty.travel()` also releases its locks on other rows at once. This is safe, because it never commits.
+//! Therefore `awty.travel()` also releases its locks on other rows at once. This is safe, because such a transaction
+//! never commits.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;
