@@ -1,16 +1,15 @@
 -- Moves a shard of a Citus table together with its pending checks, in one distributed transaction. Run this file as a superuser on the
--- coordinator, and again after a node has joined. Then, for the checks of entity "orders", whose keys are values of the distribution column:
+-- coordinator, and again after a node has joined. Then, for the checks of entity "orders", whose keys are values of the distribution
+-- column:
 --
 --     SELECT awty_citus.move_shard('shop.orders', 102008, 'node-2', 5432, ARRAY['orders']);
 --
--- The checks keep their time, their args and a hold. Their counts of runs and attempts begin anew. On the old node the history shows them as
--- cancelled. Repetitions and leases stay where they are.
+-- The checks keep their time, their args and a hold. Repetitions and leases stay where they are.
 
 DROP SCHEMA IF EXISTS awty_citus CASCADE;
 CREATE SCHEMA awty_citus;
 
--- Each node has shards of this table. Inserting a row for a node fires the trigger on that node, in the transaction
--- that moves the shard.
+-- Inserting a row for a node fires the trigger on that node, in the transaction that moves the shard.
 CREATE TABLE awty_citus.parcel (
     place bigint NOT NULL,
     relation text NOT NULL,
@@ -23,8 +22,7 @@ SELECT create_distributed_table('awty_citus.parcel', 'place', colocate_with => '
 CREATE FUNCTION awty_citus.handle() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NEW.checks IS NULL THEN
-        -- FOR UPDATE locks the checks. The lock undoes a run in progress, and waits until a client that has locked a
-        -- check commits.
+        -- The lock undoes a run in progress, and waits until a client that has locked a check commits.
         SELECT coalesce(jsonb_agg(to_jsonb(c)), '[]') INTO NEW.checks
         FROM (SELECT f.* FROM awty.future_job AS f
               WHERE f.entity_name = ANY (NEW.entity_names)
@@ -71,8 +69,8 @@ BEGIN
     source_place := awty_citus.place(source.groupid);
     target_place := awty_citus.place((
         SELECT n.groupid FROM pg_dist_node AS n WHERE n.nodename = node_name AND n.nodeport = node_port));
-    -- Citus refuses to move a shard after other changes in the transaction, so the move comes first. Until the commit,
-    -- no other transaction writes to the shard.
+    -- The move comes first, because Citus refuses it after other changes in the transaction. Until the commit, no other transaction writes
+    -- to the shard.
     PERFORM citus_move_shard_placement(shard, source.nodename, source.nodeport, node_name, node_port, mode);
     INSERT INTO awty_citus.parcel VALUES (source_place, relation::text, shard, entity_names) RETURNING checks INTO taken;
     INSERT INTO awty_citus.parcel VALUES (target_place, relation::text, shard, entity_names, taken);

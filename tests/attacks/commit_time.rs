@@ -35,8 +35,8 @@ fn a_cursor_with_hold_ends_with_its_run() {
     field.run("mallory", "hold").is_done();
 }
 
-/// A run can defer code to its commit, for example in a deferred trigger. awty executes this code before the worker
-/// locks the row of the check, because a client could otherwise wait for the code.
+/// awty executes a run's deferred code, such as a deferred trigger, before the worker locks the check's row. Otherwise
+/// a client could wait for this code.
 #[test]
 fn no_client_waits_for_what_a_run_left_to_its_commit() {
     let field = Field::new();

@@ -4,8 +4,7 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// Seconds of delay. A check with a longer delay has waited for another check's run, because a busy machine causes only
-/// shorter delays.
+/// Seconds. No busy machine delays a check this long, so the check has waited for another check's run.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";

@@ -33,8 +33,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "CREATE SEQUENCE mallory.running; CREATE SEQUENCE mallory.given_back; CREATE TABLE mallory.ran (k text);
          CREATE TABLE mallory.worker (pid int); CREATE TABLE mallory.door AS SELECT false AS open",
     );
-    // Each run calls nextval(). A rollback does not undo nextval(), so a run can notice that a second run of the check
-    // has begun.
+    // A rollback does not undo nextval(), so a run can notice that a second run of the check has begun.
     field.job_with(
         "mallory",
         "open",
@@ -57,8 +56,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // awty starts a second worker for the checks of the job `other`. This worker repeatedly finds that the first run's
-    // check is due, too.
+    // The checks of the job `other` get a second worker. This worker also finds the first run's check due.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {
@@ -109,7 +107,7 @@ fn of_two_jobs_in_a_deadlock_one_is_tried_again() {
                 "BEGIN
                      UPDATE public.pair SET n = n + 1 WHERE i = {first};
                      PERFORM pg_advisory_xact_lock_shared({first});
-                     -- Until the other one is there, too; when this one is tried again, the other one may be through.
+                     -- Waits for the other run. At a second attempt, the other run may have ended.
                      WHILE j.attempt = 0
                            AND NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = {second}) LOOP
                          PERFORM pg_sleep(0.02);

@@ -53,7 +53,6 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     field.sql("postgres", "UPDATE awty.rule SET swept_at = '-infinity'; SELECT awty.check_now('t', 2)");
     field.alice_goes_on();
     mallory_was_alone(&field, 5);
-    // The role in `run_as` runs the job and the function `call`.
     let ran: String = field.one(
         "postgres",
         "SELECT DISTINCT j.role::text || ', ' || t.who FROM awty.job AS j, told AS t WHERE j.job = 't'",
@@ -61,8 +60,7 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     assert_eq!(ran, "postgres, postgres");
 }
 
-/// PostgreSQL evaluates a trigger's WHEN with the rights of the writer, like a CHECK constraint. The trigger function
-/// reads the row with the owner's rights.
+/// PostgreSQL evaluates a trigger's WHEN with the rights of the writer, like a CHECK constraint.
 #[test]
 fn an_update_evaluates_the_condition_as_the_writer() {
     let field = field();
@@ -185,8 +183,8 @@ fn a_rule_is_not_called_with_alerts_of_others() {
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM mallory.seen"), 0);
 }
 
-/// If a second function has the same name and a default for each further argument, PostgreSQL refuses a call as
-/// ambiguous. A role that may create such a function could so stop all writes to the table.
+/// PostgreSQL refuses a call as ambiguous if a second function of the name has defaults for further arguments. Such a
+/// function could stop all writes to the table.
 #[test]
 fn a_second_function_of_the_same_name_stops_no_rule() {
     let field = field();

@@ -1,6 +1,5 @@
 //! Compares awty with cron jobs that search a whole table each minute for orders that have not shipped after three
-//! hours. One in a hundred older orders is late and already reported. In the measured minute, a hundred of a thousand
-//! orders become late.
+//! hours. In the measured minute, a hundred of a thousand orders become late.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -20,16 +19,15 @@ fn tables(orders: u32) -> String {
          CREATE TABLE shop.scanned AS SELECT * FROM shop.orders;
          CREATE TABLE shop.scanned_reported (order_id bigint PRIMARY KEY);
          INSERT INTO shop.scanned_reported SELECT id FROM shop.orders WHERE status = 'UNSHIPPED' AND id > {DUE};
-         -- A partial index, and a table of what has been reported.
+         -- A partial index, and a table of the reported orders.
          CREATE TABLE shop.indexed AS SELECT * FROM shop.orders;
          CREATE INDEX ON shop.indexed (placed_at) WHERE status = 'UNSHIPPED';
          CREATE TABLE shop.indexed_reported AS SELECT * FROM shop.scanned_reported;
          ALTER TABLE shop.indexed_reported ADD PRIMARY KEY (order_id);
-         -- A watch.
          CREATE TABLE shop.watched AS SELECT * FROM shop.orders;
          ALTER TABLE shop.watched ADD PRIMARY KEY (id);
          ALTER TABLE shop.watched OWNER TO shop;
-         -- A partial index on a column that says that it has been reported.
+         -- A partial index, and a column for reported orders.
          CREATE TABLE shop.flagged AS SELECT *, id > {DUE} AS reported FROM shop.orders;
          CREATE INDEX ON shop.flagged (placed_at) WHERE status = 'UNSHIPPED' AND NOT reported;
          ALTER TABLE shop.flagged ADD PRIMARY KEY (id)"

@@ -1,5 +1,5 @@
-//! Measures the costs of calendars and stops. The figures of writers and of `awty.due()` are CPU time of the client's
-//! server process (`/proc/PID/schedstat`), because other programs use the machine as well.
+//! Measures the costs of calendars and stops. Most figures are CPU time of the client's server process
+//! (`/proc/PID/schedstat`), because other programs use the machine as well.
 
 use crate::calls::Options;
 use crate::progress::say;
@@ -42,7 +42,7 @@ fn used_by(pid: i32) -> Option<f64> {
     Some(stat.split(' ').next()?.parse::<f64>().ok()? / 1e3)
 }
 
-/// Executes the statement in a new client. Returns the CPU time of the client's server process in microseconds.
+/// Returns the CPU time in microseconds that the statement takes in a new session.
 fn cpu(shop: &Shop, statement: &str) -> f64 {
     let mut client = shop.cluster.client("postgres", "shop");
     let pid: i32 = one(&mut client, "SELECT pg_backend_pid()", &[]).get(0);

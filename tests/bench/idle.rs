@@ -72,8 +72,7 @@ fn connected(client: &mut Client) -> Vec<i32> {
 
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The process name in brackets may contain any characters, so fields are counted from the closing bracket. `utime`
-    // is field 14.
+    // The process name may contain any characters, so fields are counted from its closing bracket. `utime` is field 14.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

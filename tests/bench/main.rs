@@ -1,10 +1,7 @@
-//! Usage: `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of the results table, each in its own
-//! throwaway cluster. `bench soak|skew|speed|page|page-twin|rest` measures the gateway ([`calls`]), and `bench
-//! deadlines` calendars and stops ([`deadlines`]). `bench pages` only writes the pages in `docs/` from
-//! `docs/results/*.json`.
+//! `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of the results table. `bench pages` writes the
+//! pages in `docs/` from `docs/results/*.json`. [`calls`] and [`deadlines`] have their own commands.
 //!
-//! Invariant: every ratio compares two things that are measured in turn in one run. The ratio is the median of at least
-//! five pairs.
+//! Invariant: a ratio is the median of at least five pairs. The two values of a pair are measured in turn.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
 

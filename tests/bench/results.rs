@@ -48,7 +48,7 @@ impl Wanted {
     }
 }
 
-/// A chart. Its axes are logarithmic, or begin at 0 if the chart shows values over time.
+/// The axes are logarithmic, or begin at 0 if the chart shows values over time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,
@@ -57,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// Lines of this chart. Without lines, the page keeps the chart of an earlier measurement.
+    /// Without lines, the page keeps the chart of an earlier measurement.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

@@ -1,8 +1,7 @@
-//! Most rows of the results table compare two ways to do the work of all checks of one due time: awty's runs, and one
-//! SQL statement (*the ceiling*).
+//! Most rows of the results table compare awty's runs with one SQL statement that does the same work (*the ceiling*).
 //!
-//! Invariant: a measurement starts with vacuumed tables after a checkpoint, and panics unless all work was done. awty's
-//! times come from its history, because they must not include the client's time.
+//! Invariant: a measurement starts after VACUUM and a checkpoint, and panics unless all work was done. awty's times
+//! come from its history, because they must not include the client's time.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};

@@ -29,7 +29,7 @@ impl Builder {
         self
     }
 
-    /// Gives the cluster a new system identifier. Other clusters are copies of one template with one identifier.
+    /// Gives the cluster its own system identifier, because all clusters are copies of one template.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self

@@ -11,8 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// The path of a Unix socket must be short. If root runs the tests, the servers run in another account, which may have
-/// no access to `$TMPDIR`.
+/// A Unix socket's path must be short, and the servers' account may have no access to `$TMPDIR`.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 

@@ -13,12 +13,11 @@ pub const NOTE_SET: &str = "BEGIN INSERT INTO shop.note (entity_key) SELECT c.en
 /// SQL for a job's function. The function waits while a test holds an advisory lock (the *gate*).
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// SQL for a job's function. The function waits while a table has a row (the *door*). The row survives a restart of the
-/// server.
+/// SQL for a job's function. The function waits while a table (the *door*) has a row, even after a restart.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// SQLSTATE of a script of [`Shop::ahead`] that was too slow. The script is then run again.
+/// SQLSTATE by which a script of [`Shop::ahead`] says that it was too slow.
 const TOO_SLOW: &str = "TSLOW";
 
 pub struct Shop {

@@ -1,7 +1,6 @@
 //! A folder for servers that other programs start, such as Patroni.
 //!
-//! Invariant: dropping a [`Folder`] ends the processes below the folder, and removes the folder. If a test is killed,
-//! the next test removes the folder.
+//! Invariant: dropping a [`Folder`] ends the processes below the folder, and removes the folder.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

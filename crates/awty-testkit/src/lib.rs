@@ -1,7 +1,4 @@
-//! Starts throwaway PostgreSQL clusters with awty, for tests, benches and the demo.
-//!
-//! A cluster runs the copy of PostgreSQL that `scripts/stage` makes. Clients can reach its server only by a Unix
-//! socket.
+//! Starts throwaway PostgreSQL clusters with awty, from the copy of PostgreSQL that `scripts/stage` makes.
 //!
 //! ```no_run
 //! use awty_testkit::{Cluster, Stop};
@@ -13,9 +10,7 @@
 //! cluster.start();
 //! ```
 //!
-//! Invariant: a dropped [`Cluster`] is stopped and removed, even after a panic. If a test is killed, the next test
-//! removes its clusters. Every wait has a deadline. A failed wait shows the last observation and the end of the server
-//! log.
+//! Invariant: a dropped [`Cluster`] is stopped and removed, even after a panic. Every wait has a deadline.
 
 mod account;
 mod builder;

@@ -39,8 +39,7 @@ impl Library {
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // Makes the file writable, because the server may run in another account. Only that account may enter the
-        // directory.
+        // The server may run in another account. Only that account may enter the directory.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");

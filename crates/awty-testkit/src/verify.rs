@@ -1,5 +1,4 @@
-//! Invariant: amcheck leaves the database unchanged. If amcheck is not installed, a transaction installs it, and is
-//! rolled back after the check.
+//! Invariant: amcheck leaves the database unchanged. A transaction installs a missing amcheck, and is then rolled back.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -113,8 +112,7 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// Returns whether the table could not be read. The test may have caused the error, for example by locks or a full
-/// disk.
+/// Returns whether the test may have caused the error, for example by locks or a full disk.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

@@ -1,6 +1,5 @@
-//! Usage: `bench soak|skew|speed|page|page-twin|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
-//! awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database. If
-//! `AWTY_PG_NET` is set, pg_net is installed.
+//! Usage: `bench soak|skew|speed|page|page-twin|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the
+//! path of awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database.
 //!
 //! A lost or doubled call fails the program, but slowness does not.
 

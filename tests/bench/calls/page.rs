@@ -32,7 +32,6 @@ const VIEWS: [&str; 15] = [
 const REQUESTS: usize = 20;
 const MEDIAN_MS: Wanted = Wanted::AtMost(200.0);
 const WORST_MS: Wanted = Wanted::AtMost(1_000.0);
-/// Number of attempts of each schedule.
 const ATTEMPTS: i32 = 100;
 
 const TARGETS: usize = 100;

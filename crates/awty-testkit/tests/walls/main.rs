@@ -1,6 +1,6 @@
 //! Tests which modules of awty use which others. A room is a top-level module.
 //!
-//! Invariant: an arrow is a path in the source that names another module. Paths inside a macro's arguments count too.
+//! An arrow is a path that names another module, also in a macro's arguments.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -12,7 +12,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Each room (top-level module) may use only the rooms before it.
+/// Each room may use only the rooms before it.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -41,8 +41,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// The rooms (top-level modules) of the first list must not use those of the second list, neither directly nor through
-/// other rooms.
+/// Rooms of the first list must not use rooms of the second list, not even through other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -53,8 +52,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// Code with one of these names reads a clock or waits. The crate chrono is allowed, because awty-core builds it
-/// without a clock.
+/// Code with one of these names reads a clock or waits. awty-core builds the crate chrono without a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
@@ -117,8 +115,7 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// Only `store` and `statements` contain SQL, so that each statement is prepared, has qualified names and runs as
-/// awty's owner. `pg` may run VACUUM. `pg::unbound` declares the C functions that `statements` calls.
+/// Only `store` and `statements` contain SQL, so that each statement is prepared and runs as awty's owner.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();
