@@ -1,7 +1,7 @@
 -- Adds thousands of checks far in the future (fillers) and removes them, so that the files of awty's tables grow and
 -- shrink. Due checks (followers) have their rows between the fillers' rows.
 
--- The sum of this table is the number of pending fillers (checks far in the future).
+-- The sum of this table is the number of pending fillers.
 CREATE TABLE camp.bulk (checks bigint NOT NULL);
 
 CREATE FUNCTION camp.filler(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -10,7 +10,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The first due check runs long. When a fault changes the table, the worker therefore still has other checks to run.
+-- The first due check runs long, so that its worker still has other checks to run when a fault changes the table.
 CREATE FUNCTION camp.fill(tag text, job text, fillers bigint, followers integer, nap float8) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

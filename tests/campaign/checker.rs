@@ -1,7 +1,7 @@
-//! Checks awty's own tables and the promises P1 to P4, P11, P12, P14, P15 and parts of P6 to P8 (docs/promises.md).
+//! Checks awty's tables and most of its promises (docs/promises.md).
 //!
-//! Invariant: the result depends only on [`Evidence`], which is read in one snapshot, after the clients' log was
-//! copied. A snapshot contains each commit as a whole or not at all, so jobs may run meanwhile.
+//! Invariant: the result depends only on [`Evidence`]. One snapshot reads it after the clients' log was copied, so jobs
+//! may run meanwhile.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -40,9 +40,9 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// True if awty holds the check, for example after crashes. Clients' holds do not count.
+    /// True if awty itself holds the check, for example after crashes.
     pub held: bool,
-    /// True if clients hold, release and move the check. Each of these actions writes the check's row.
+    /// True if clients hold, release and move the check, and so write its row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -121,8 +121,7 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// After this many crashes since a check was scheduled, awty may hold the check, even if other checks caused the
-/// crashes.
+/// After this many crashes, awty may hold a check, even if other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
 /// A run must end within this many seconds after its timeout: the watchdog's `GRACE` plus one second.
@@ -332,8 +331,7 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run commits after its check's end, or begins before the previous run's commit. If two transactions change
-    /// one row, the later transaction has the later commit time.
+    /// P4: no run commits after its check's end, or begins before the previous run's commit.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);

@@ -1,7 +1,6 @@
-//! Tests two rules of a table, which together use all arguments of `awty.watch()`. The owner replaces their calendar,
-//! changes and pauses the rules, and holds alerts.
+//! Tests two rules of a table, which together use all arguments of `awty.watch()`.
 //!
-//! The transactions keep logs, and `camp.broken_deadlines()` (deadline.sql) compares awty's tables with these logs.
+//! All transactions keep logs, and `camp.broken_deadlines()` (deadline.sql) compares awty's tables with these logs.
 
 use crate::random::Random;
 use crate::watched::Visitor;
@@ -10,8 +9,8 @@ use awty_testkit::postgres::{Client, Error};
 const KEYS: u64 = 24;
 const RULES: [&str; 2] = ["ticket", "promise"];
 
-/// Reads the rules' counts from shared memory. Must run before the snapshot of [`BROKEN`], which does not contain
-/// shared memory.
+/// Reads the rules' counts from shared memory, which is in no snapshot. Must run before the snapshot of
+/// [`BROKEN`].
 pub const COUNTED: &str = "SELECT coalesce(jsonb_agg(jsonb_build_object('job', job, 'met', met, 'late', late)), '[]')
     FROM awty.job_status WHERE job IN ('ticket', 'promise')";
 
@@ -68,7 +67,7 @@ pub fn own(visitor: &mut Visitor, client: &mut Client) -> Result<(), Error> {
         _ => return Ok(()),
     };
     match visitor.attempt(client, &format!("BEGIN; {script}; COMMIT")) {
-        // The row has no alert or hold (42704), or a time has passed because the clock was set (22023).
+        // The row may have no alert or hold (42704). A time may have passed, because the clock was set (22023).
         Err(error) if error.code().is_some_and(|code| ["42704", "55000", "22023"].contains(&code.code())) => {
             client.batch_execute("ROLLBACK")
         }

@@ -1,5 +1,4 @@
--- Two rules watch camp.ticket in the open minutes of a calendar, which frank replaces. The rule ticket has since and
--- within, and stops the clock of rows in the state waiting. The rule promise has due.
+-- Two rules, ticket and promise, watch camp.ticket in the open minutes of a calendar.
 --
 -- The functions below compute minute by minute from the transactions' logs what awty must do. They call no function of
 -- awty.
@@ -19,7 +18,7 @@ CREATE INDEX ON camp.ticket_log (id, n);
 -- Logs each definition of a calendar, with the closed minutes of each day in UTC.
 CREATE TABLE camp.calendar (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, calendar text NOT NULL, shut integer[] NOT NULL);
 
--- Logs each definition of a rule. lengths has the times of the levels. With due, the due time includes the first
+-- Logs each definition of a rule. lengths has the times of its levels. With due, the due time includes the first
 -- length.
 CREATE TABLE camp.promised (
     n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

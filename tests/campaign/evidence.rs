@@ -19,8 +19,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    // awty may hold a check whose external workers died too often. The check's attempts prove these deaths. If the
-    // clock was set ahead, awty deletes attempts, so the checker allows every such hold.
+    // awty may hold a check whose external workers died too often, as its attempts prove. After a jump of the clock,
+    // awty may have deleted these attempts.
     let pending = rows(&format!(
         "SELECT id, check_count, attempt, first_check_at,
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)
@@ -28,8 +28,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
                 xmin::text::bigint, args->>'act', entity_name = 'again' FROM awty.future_job AS f
          WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept', 'kept_reply', 'kept_due')",
     ))?;
-    // If the clock was set, awty may create a day's partition after rows of that day. The transaction that moves the
-    // rows into the partition then counts as their writer.
+    // After a jump of the clock, awty may create a day's partition late. The transaction that moves the rows into the
+    // partition then counts as their writer.
     let ended = rows(&format!(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,

@@ -1,5 +1,4 @@
-//! Invariant: a fault that finds no target is not counted. A fault restores the server, except for damage that awty
-//! must handle.
+//! A fault that finds no target is not counted. A fault restores the server, except for damage that awty must handle.
 
 mod bulk;
 mod clock;

@@ -1,7 +1,6 @@
 //! Checks awty's tables with amcheck, and looks for internal errors in the server log.
 //!
-//! Invariant: an intact table causes no error. If the server goes down, amcheck runs again. amcheck skips users'
-//! tables, because random SQL may damage them.
+//! amcheck skips users' tables, because random SQL may damage them.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};
@@ -75,8 +74,7 @@ impl LogMark {
     }
 }
 
-/// Returns a log's internal errors without time and process id (`log_line_prefix`), so that each error is reported
-/// once.
+/// Returns a log's internal errors without time and process id, so that each error is reported once.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -86,7 +84,7 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Removes the numbers of blocks, checks and files, because only they differ when an error repeats.
+/// Only the numbers of blocks, checks and files differ when an error repeats.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }

@@ -1,7 +1,6 @@
-//! Records what each external worker does with its leases (P14).
+//! Records what each external worker does with its leases (P14), outside of the database, so that a crash loses no line.
 //!
-//! Invariant: a worker writes a line when it gets a lease, and before it acts, answers or gives the lease back. The
-//! ledger is outside of the database, so a crash of the server loses no line.
+//! Invariant: a worker writes a line when it gets a lease, and before it acts, answers or gives the lease back.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
@@ -107,8 +106,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Two leases of one check are allowed in three cases. The first worker gave its lease back in time, the second
-        // lease is for another run, or a promotion lost the first lease.
+        // Two leases of one check are allowed if the first was given back in time, if the second is for another run, or
+        // if a promotion lost the first.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

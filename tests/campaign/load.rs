@@ -75,8 +75,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Notes the latest check id of each database when a fault kills processes. awty holds a check that runs during
-    /// several kills, and the checker must allow such holds.
+    /// Notes the latest check id of each database. awty may hold a check that runs during several kills, so the checker
+    /// allows such holds.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -232,8 +232,8 @@ impl Customer {
         (job, args)
     }
 
-    /// Some arguments are so large that PostgreSQL stores them out of line, and a few have the maximum size. The job
-    /// `set` gets more large arguments, because awty archives the many checks of a run together.
+    /// PostgreSQL stores large arguments out of line. The job `set` gets more of them, because awty archives the many
+    /// checks of a run together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -336,8 +336,7 @@ impl Customer {
     }
 }
 
-/// Returns whether a fault explains the error of a call that began at `began`. A fault stops or crashes the server,
-/// fails its disk, or sets its clock.
+/// Returns whether a fault explains the error of a call that began at `began`.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     // SQLSTATE 22008 occurs if a fault sets the clock back by years after the client has read the clock.

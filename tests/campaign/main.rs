@@ -1,8 +1,7 @@
-//! Puts load on awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14 (docs/promises.md). Also
-//! measures how soon all due checks are done after a fault (P5, P10).
+//! Puts load on awty, injects faults, and checks awty's promises (docs/promises.md).
 //!
-//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster, and its own seed for the order of faults.
-//! A campaign cannot be repeated exactly, because the timing depends on the machine.
+//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster. A campaign cannot be repeated exactly,
+//! because the timing depends on the machine.
 //!
 //! Invariant: the exit status is 0 only if every promise was kept and at least one fault succeeded.
 
@@ -191,8 +190,7 @@ impl Campaign {
         }
     }
 
-    /// In every second round, faults can set the server's clock. If the command line names faults, one of them must set
-    /// the clock. The other rounds keep the system's clock, because the checker can compare times only with this clock.
+    /// Faults set the server's clock only in every second round, because the checker can then compare fewer times.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -1,5 +1,5 @@
--- Computes open time minute by minute. The array shut has the closed minutes of each day in UTC. No function of awty is
--- called, so that the results can be compared with awty's.
+-- Computes open time minute by minute, without awty's functions. The array shut has the closed minutes of each day in
+-- UTC.
 CREATE FUNCTION camp.is_open(t timestamptz, shut integer[]) RETURNS boolean LANGUAGE sql IMMUTABLE
 RETURN NOT (floor(extract(epoch FROM t) / 60)::bigint % 1440)::integer = ANY (shut);
 

@@ -1,8 +1,7 @@
 //! Runs external workers, which claim checks and answer them.
 //!
-//! Invariant: the transaction that answers a check also writes a row of `camp.effect`, as a run in the database does
-//! (P1). The worker writes to the ledger before this transaction (P14). After the round, workers make no mistakes, so
-//! that all pending checks can end.
+//! Invariant: a worker writes to the ledger before it answers a check (P14). The transaction that answers also writes a
+//! row of `camp.effect` (P1).
 
 use crate::checker::Time;
 use crate::ledger::Work;

@@ -26,9 +26,8 @@ impl Repeated {
 
 pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
 
-/// Finds occurrences that ran twice. Two runs are allowed if a client schedules a check at a time for which
-/// `awty.check_now()` has already run the repetition, or if a call of `awty.repeat()` began before the last run of an
-/// older repetition.
+/// Finds occurrences that ran twice. A second run is allowed after `awty.check_now()`, or if `awty.repeat()` began
+/// before the last run of an older repetition.
 pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
         AND id NOT IN (SELECT check_id FROM camp.placed)
@@ -126,8 +125,7 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // After a fault, awty may refuse the call with 22023: the clock was set ahead, so that `ends` has passed, or slots
-    // are now longer than the time between two occurrences.
+    // awty refuses the call (22023) if a fault has set the clock past `ends`, or has made the slots too long.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

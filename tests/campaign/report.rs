@@ -111,8 +111,8 @@ impl Report {
         text
     }
 
-    /// Columns: date, commit, server, seed, minutes, fault, times, missed, violations, and the longest times in seconds
-    /// until the first run of a due check and until all due checks were done.
+    /// Columns: date, commit, server, seed, minutes, fault, times, missed, violations, and the longest
+    /// `Speed::first` and `Speed::all`.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =
             |seconds: &[f64]| seconds.iter().copied().reduce(f64::max).map_or(String::new(), |s| format!("{s:.3}"));

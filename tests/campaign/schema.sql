@@ -1,8 +1,8 @@
 -- A run first writes one row of camp.effect. bad means that the run will fail, and own means that it removes its own
 -- check.
 --
--- Runs count violations by sequences, because a rollback does not undo nextval(). Until the end of its nap, a run takes
--- no lock that a client could want.
+-- A rollback does not undo nextval(), so runs count violations by sequences. Until the end of its nap, a run takes no
+-- lock that a client could want.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA camp;
@@ -19,8 +19,8 @@ CREATE TABLE camp.effect (
     own         boolean NOT NULL
 );
 
--- The transaction that schedules a check also writes a row here. wanted is the earliest time at which the check may
--- run. It is NULL if awty may have kept an earlier check, or if clients move the check by awty.check_now().
+-- The transaction that schedules a check also writes a row here. wanted is the earliest time of a run, or NULL if the
+-- check may run earlier.
 CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
 
 CREATE TABLE camp.orders (
@@ -34,7 +34,7 @@ CREATE TABLE camp.orders (
     PRIMARY KEY (key, job)
 );
 
--- Causes serialization conflicts, because each client's transaction reads all rows and changes its own row.
+-- Causes serialization conflicts, because each client reads all rows and changes its own row.
 CREATE TABLE camp.account (owner text PRIMARY KEY, amount bigint NOT NULL);
 
 CREATE TABLE camp.parent (id bigint PRIMARY KEY);

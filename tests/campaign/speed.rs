@@ -1,6 +1,4 @@
 //! Measures how soon awty works again after a fault (P5), by the server's clock.
-//!
-//! Only a delay that no noise of the machine can explain is a violation.
 
 use crate::load::{DATABASES, Shared};
 use awty_testkit::Cluster;
@@ -10,7 +8,8 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// If the first run begins after more seconds, awty has lost a wake-up. awty may notice the loss only after a minute.
+/// If the first run begins after more seconds, awty has lost a wake-up. Noise of the machine cannot explain such a
+/// delay.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {
@@ -43,11 +42,10 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from the time at which the server accepts connections to the first run of a due check, in the slowest
-    /// database. `None` means that the server was never down, or that no check was due.
+    /// Seconds from the server's start to the first run of a due check, in the slowest database. `None` if the server
+    /// was never down, or if no check was due.
     pub first: Option<f64>,
-    /// Seconds until all due checks were done, from the time at which the server accepts connections again, or from the
-    /// end of the fault if the server was never down.
+    /// Seconds until all due checks were done, from the server's start or, without a start, from the end of the fault.
     pub all: f64,
 }
 

@@ -1,7 +1,6 @@
-//! A job of an ordinary role executes random SQL. Each run executes one statement of sqlsmith.
+//! Each run of an ordinary role's job executes one random statement of sqlsmith.
 //!
-//! Invariant: the server stays up, each check ends in the history, and another role's checks start in time. An internal
-//! error of PostgreSQL's own functions is no violation.
+//! Invariant: the server stays up, each check ends in the history, and another role's checks start in time.
 
 use crate::load::Shared;
 use crate::random::Random;

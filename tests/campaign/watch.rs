@@ -1,8 +1,7 @@
-//! Checks that no client waits for a run (P4). Before its last moment, a run takes no lock that a client could want. If
-//! a worker blocks a client while its run sleeps, awty is to blame.
+//! Checks that no client waits for a run while the run sleeps (P4).
 //!
-//! Invariant: a slow machine causes no false alarm. The locks are read between two observations of a run. A run that
-//! sleeps in both observations also slept when the locks were read.
+//! The locks are read between two observations of a run, so that a slow machine causes no false alarm. A run that
+//! sleeps in both observations also slept in between.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;

@@ -1,5 +1,4 @@
-//! Clients write a watched table at random, and an owner changes the rule. In every snapshot, [`WRONG`] and [`MISSED`]
-//! must find nothing (promise P12).
+//! Clients write a watched table at random. [`WRONG`] and [`MISSED`] must find nothing in any snapshot (P12).
 
 use crate::deadline;
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
@@ -19,10 +18,10 @@ const PACE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Finds wrong alerts. An alert is wrong if its row is gone, has another start time, is not late yet, meets the rule's
-/// condition, or has a second alert. After a change of the rule, awty compares all alerts with their rows. Until then,
-/// an older start time and a met condition are allowed, because no trigger sees that such a row is deleted and inserted
-/// again. $1 is true if the clock was set.
+/// Finds alerts whose row is gone, is not late, has met the rule, has another start time, or has a second alert. $1 is
+/// true if the clock was set.
+///
+/// No trigger sees a row that is deleted and inserted again, so a pending check or sweep may still repair the alert.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.rule = 'parcel' AND a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -30,9 +29,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR ((p.id IS NULL OR p.state = ANY (t.there) OR p.since IS DISTINCT FROM a.since) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds late rows that have neither an alert nor a timely check. A check is timely if it is due at most 9 s (three of
-/// the longest slots) after the row was late and the check was committed. Ignores rows with failed checks. Ignores all
-/// rows while awty reads the rows that are older than the rule.
+/// Finds late rows that have neither an alert nor a check within 9 s (three of the longest slots). Ignores rows with
+/// failed checks, and all rows while awty reads the table for the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

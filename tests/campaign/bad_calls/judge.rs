@@ -1,7 +1,6 @@
-//! Decides whether the SQLSTATE of a failed call fits the call.
+//! Decides whether the SQLSTATE of a failed call fits the call's arguments.
 //!
-//! Invariant: the decision depends only on the arguments. XX000 (internal error) never fits, because awty must refuse
-//! each bad call itself.
+//! XX000 (internal error) never fits, because awty must refuse each bad call itself.
 
 pub struct Refusal {
     pub sqlstate: String,

@@ -1,8 +1,7 @@
-//! Calls awty's functions with random and mostly wrong arguments. The calls use their own roles and databases, because
-//! the campaign's checker must not see them.
+//! Calls awty's functions with random and mostly wrong arguments, in databases of its own.
 //!
-//! Invariant: a call succeeds or fails with a fitting SQLSTATE. It causes no internal error (XX000), crash or log
-//! entry, and leaves no lock and no memory behind.
+//! A call must succeed, or fail with a fitting SQLSTATE. It must cause no crash and no log entry, and leave no lock and
+//! no memory behind.
 
 mod call;
 mod judge;
@@ -41,8 +40,7 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns. Each turn makes the same calls. A third turn follows only if the session's memory has
-/// grown.
+/// Maximum number of turns, which all make the same calls.
 const TURNS: usize = 5;
 /// A session leaks memory if it grows by more bytes in its last turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
@@ -122,7 +120,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
             {
                 hear(shared, role, &call, &answer);
             }
-            // The locks of serializable transactions do not count, because PostgreSQL keeps them for a while.
+            // PostgreSQL keeps the locks of serializable transactions for a while.
             let sql = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND mode <> 'SIReadLock'";
             let locks: i64 = witness.query_one(sql, &[&pid])?.get(0);
             if locks > 0 {
@@ -156,7 +154,7 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// Repeats one call in a new session. In an old session, a leak would first fill holes in the heap.
+/// In an old session, a leak would first fill holes in the heap, so the call has a new session.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);

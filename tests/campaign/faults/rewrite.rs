@@ -1,6 +1,6 @@
-//! Rewrites awty's tables with statements of an administrator.
+//! Rewrites awty's tables with statements that an administrator may run at any time.
 //!
-//! Invariant: an administrator may run each statement at any time. An internal error that follows is a violation.
+//! An internal error that follows is a violation.
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;

@@ -15,7 +15,7 @@ const QUERY: &str =
 
 const SAID: &str = "awty could not start a worker process";
 
-/// Takes all worker processes of the server. awty must log that it could not start a worker.
+/// With all worker processes taken, awty must log that it could not start a worker.
 pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     let Ok(mut admin) = shared.connect("postgres", "postgres") else { return false };
     if admin.batch_execute(TABLE).is_err() {
