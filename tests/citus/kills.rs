@@ -11,7 +11,7 @@ const MIDDLE: &str =
     "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'shop' AND application_name LIKE 'citus_internal%'
                       AND state = 'idle in transaction')";
 
-/// Makes each run sleep between its write on the other node and its commit, so that kills hit this interval.
+/// Makes each run sleep between its write on the other node and its commit.
 fn slow_down(place: &Place, seconds: f64) {
     let slower = format!(
         "CREATE OR REPLACE FUNCTION shop.tell(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
@@ -54,7 +54,7 @@ pub fn kills(place: &mut Place) -> String {
     format!("{KILLS} kills of nodes, postmasters and workers, {orders} acknowledged orders: each had one effect")
 }
 
-/// Kills the postmaster. All other processes of the server must end by themselves.
+/// All other processes of the server must end by themselves.
 #[track_caller]
 fn kill_postmaster(node: &mut Cluster) {
     let mut faults = node.new_faults();
@@ -66,8 +66,7 @@ fn kill_postmaster(node: &mut Cluster) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Kills all processes of the server, as the loss of its machine does. Stops the postmaster first, so that the
-/// postmaster starts no new process.
+/// Kills all processes of the server, as the loss of its machine does. The stopped postmaster starts no new process.
 #[track_caller]
 pub fn crash(node: &mut Cluster) {
     let pids = node.pids("");

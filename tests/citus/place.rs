@@ -1,5 +1,4 @@
-//! Starts a coordinator and nodes of Citus, each with awty. The servers reach each other through their socket
-//! directories.
+//! Starts a coordinator and nodes of Citus, each with awty.
 
 use awty_testkit::postgres::{Client, types::FromSql};
 use awty_testkit::{Cluster, PATIENCE};
@@ -15,8 +14,7 @@ citus.enable_unsafe_triggers = on
 citus.recover_2pc_interval = '1s'
 citus.enable_statistics_collection = off";
 
-/// Each node executes these statements once, also a node that joins later. Each row of a distributed table names its
-/// job.
+/// Each node executes these statements once, also a node that joins later.
 pub const NODE: &str = "
 GRANT USAGE ON SCHEMA awty TO shop;
 CREATE TABLE IF NOT EXISTS shop.closed_door (closed boolean);

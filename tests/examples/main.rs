@@ -1,8 +1,7 @@
-//! psql runs each block of SQL in README.md and docs/ in order, and must print what the page shows.
+//! psql runs each block of SQL in README.md and docs/, and must print the block of `text` that follows.
 //!
-//! Each page has its own database of the role `app`. A block that begins with `-- as a superuser` runs as `postgres`. A
-//! block of `text` directly after a block of `sql` is psql's output. After a block that ends with `pg_sleep()`, a query
-//! is repeated until it prints the output, because a busy machine may be slow.
+//! A block that begins with `-- as a superuser` runs as `postgres`, all others as `app`. After a block that ends with
+//! `pg_sleep()`, a query is repeated until it prints the output, because a busy machine may be slow.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

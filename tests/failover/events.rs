@@ -10,7 +10,7 @@ use std::time::Duration;
 pub enum Event {
     Switchover,
     KillPostmaster,
-    /// Kills the primary's postmaster and the primary's Patroni. Patroni starts again after the failover.
+    /// Patroni starts again after the failover.
     KillBoth,
     /// Freezes the primary's Patroni until some time after the failover.
     FreezePatroni,

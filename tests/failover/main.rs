@@ -1,7 +1,6 @@
-//! Counts the orders that failovers, restores and a move to another server lose, at 200 orders a second.
+//! Counts the orders that failovers, restores and a move to another server lose.
 //!
-//! Usage: `failover MINUTES SEED [EVENT …]`, by `make failover`. The synchronous and the asynchronous mode each get
-//! half of the time. With 0 minutes, each named event happens once, in synchronous mode.
+//! Usage: `failover MINUTES SEED [EVENT …]`, by `make failover`. With 0 minutes, each named event happens once.
 //!
 //! Invariant: the exit status is 0 only if an event happened, and awty lost no order, handled no order twice and missed
 //! no late order.

@@ -55,7 +55,7 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Number of primaries so far. The writers of one primary end when this number grows.
+    /// Number of primaries so far. When it grows, the old primary's writers end.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }
@@ -102,8 +102,7 @@ impl Desk {
         !self.is_over.load(Ordering::Relaxed) && self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// Starts new writers for each new primary. Does not wait for the old writers, which may hang in COMMIT on a lost
-    /// primary.
+    /// Starts new writers for each new primary. The old writers may hang in COMMIT on a lost primary.
     fn follow(self: Arc<Self>, members: &[(u16, Config)]) {
         let mut current = None;
         while !self.is_over.load(Ordering::Relaxed) {

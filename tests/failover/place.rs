@@ -37,8 +37,7 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Returns ports below the range of outgoing connections, because such a connection could take the port of a stopped
-/// server.
+/// Returns ports below the range of outgoing connections, which could take the port of a stopped server.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -49,8 +48,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// With etcd's v3 interface, Patroni 3.0.2 takes the primary's key without checking which member holds it. A frozen
-/// Patroni could later take the key from the new primary, whose commits would be lost.
+/// With etcd's v3 interface, a frozen Patroni 3.0.2 could later take the key from the new primary, whose commits would
+/// be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

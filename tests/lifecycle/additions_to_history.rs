@@ -1,5 +1,5 @@
-//! awty writes history rows without SQL. After an administrator's change of the table, the rows must be as an SQL
-//! INSERT would make them.
+//! awty writes history rows without SQL. Even after an administrator's change of the table, they must be as an INSERT
+//! would make them.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 
@@ -121,8 +121,8 @@ fn a_partition_may_be_a_foreign_table() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM archive.day"), 3);
 }
 
-/// The owner of awty may be an ordinary role. PostgreSQL applies policies to this role on other roles' tables, and
-/// after FORCE ROW LEVEL SECURITY also on its own tables.
+/// PostgreSQL applies policies to an ordinary role that owns awty. After FORCE ROW LEVEL SECURITY, policies also apply
+/// to the role's own tables.
 #[test]
 fn a_policy_that_applies_to_awtys_owner_is_honoured() {
     let shop = open();

@@ -1,4 +1,4 @@
-//! After a crash, a signal or a restart, each check takes effect once. Due checks continue at once.
+//! After a crash, a signal or a restart, each check takes effect once.
 
 use awty_testkit::fixture::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
@@ -187,8 +187,8 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// A server does not start while a process of its predecessor is left. PostgreSQL notices the postmaster's death only
-/// while a process waits, and these runs never wait.
+/// PostgreSQL notices the postmaster's death only while a process waits, and these runs never wait. A server does not
+/// start beside such a process.
 #[test]
 fn a_worker_with_minutes_of_work_leaves_after_the_death_of_the_postmaster() {
     let mut shop = Shop::open();

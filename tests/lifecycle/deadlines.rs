@@ -1,5 +1,6 @@
-//! Simulates a year of six help desks with `awty.travel()`, and checks one service level agreement of each. A ticket
-//! comes every 23 hours, and so at each hour of the day.
+//! Simulates a year of six help desks with `awty.travel()`, and checks one service level agreement of each.
+//!
+//! A ticket comes every 23 hours, and so at each hour of the day.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
@@ -127,8 +128,7 @@ const STEP: &str = "
     ) INSERT INTO waits SELECT id, waiting, awty.now() FROM changed;
     SELECT count(*) FROM awty.travel('23 hours', max => 100000);";
 
-/// A slot of one minute is longer than any run. Each run therefore reports in its own slot, even if the office closes
-/// meanwhile.
+/// A slot of one minute is longer than any run, so each run reports in its own slot.
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1min").start());
     shop.run(&format!(
@@ -154,8 +154,8 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // `awty.travel()` also runs the checks that are due at its end, before the test writes. If a level is due at the
-    // time of a write, the alert has therefore reached this level.
+    // `awty.travel()` also runs the checks that are due at its end, before the test writes. So the alert has reached
+    // each level that is due by then.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
     // `awty.travel()` ends at inexact times, so the test ignores tickets that begin to wait within two minutes of a
@@ -348,8 +348,7 @@ fn new_zone_data_moves_checks_of_rules() {
     assert!(shop.cluster.value::<bool>("postgres", &unmoved), "the zone UTC has no new data");
 }
 
-/// A prepared transaction locks one rule. awty must move the other rule's check at once, and leave the locked rule to a
-/// later inspection.
+/// A prepared transaction locks one rule. awty must move the other rule's check at once.
 #[test]
 fn new_zone_data_waits_for_a_locked_rule_alone() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());

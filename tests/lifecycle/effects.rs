@@ -118,7 +118,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // This lock makes DROP TABLE wait until the test cancels it, because DROP TABLE writes to `pg_depend`.
+    // DROP TABLE writes to `pg_depend`, so it waits until the test cancels it.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);
@@ -185,8 +185,7 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // The role's own sessions could not write with settings such as `default_transaction_read_only`, so a superuser
-    // schedules the check.
+    // With settings such as `default_transaction_read_only`, the role's own sessions could not schedule the check.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");
     assert_eq!(end.why(), ("done", None), "{end:?}");

@@ -24,8 +24,8 @@ fn compile(cluster: &Cluster) -> String {
     object.display().to_string()
 }
 
-/// If the library catches an error during an abort, PostgreSQL's count of held interrupts falls below zero. If awty's
-/// lock then stayed locked, all processes of awty would wait for it forever.
+/// If the library catches an error during an abort, PostgreSQL's count of held interrupts falls below zero. Then awty's
+/// lock could stay locked forever.
 #[test]
 fn an_error_that_a_library_catches_at_an_abort_stops_no_process() {
     let mut cluster = Cluster::builder().create();

@@ -44,8 +44,8 @@ fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
-    // A prepared transaction keeps its lock when the server restarts. awty's first inspection waits for this lock until
-    // the test makes the inspection fail.
+    // A prepared transaction keeps its lock over a restart. awty's first inspection waits for this lock, until the test
+    // makes the inspection fail.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);
@@ -118,8 +118,7 @@ fn checks_that_became_due_in_a_pause_run_before_the_next_audit() {
     await_before_audit(&shop, "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
 }
 
-/// The first inspection after a start finds the earliest end of a pause or hold. The next inspection would find the end
-/// a minute later.
+/// The next inspection would find the end of a pause or hold a minute later.
 #[test]
 fn the_first_end_after_a_start_is_found_at_the_start() {
     let mut shop = Shop::open();

@@ -35,7 +35,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
-/// Statements of every run or call, each with a table and the index that the statement must use.
+/// Statements of every run or call, each with a table and the required index.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),

@@ -351,8 +351,7 @@ fn on_a_standby_a_passed_end_shows_as_over() {
     );
 }
 
-/// `awty.hold()` and `awty.release()` find checks by their entity. The open alert of a watched row counts as a pending
-/// check.
+/// `awty.hold()` and `awty.release()` find checks by their entity. A watched row's open alert counts as a check.
 #[test]
 fn an_open_alert_is_a_candidate() {
     let shop = skipping();

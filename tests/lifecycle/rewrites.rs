@@ -1,5 +1,5 @@
-//! A worker chooses several checks in one transaction, and runs each in its own transaction. A statement that locks the
-//! table exclusively gets its lock between two runs.
+//! A worker runs each of its chosen checks in a transaction of its own. A statement that locks the table exclusively
+//! gets its lock between two runs.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -69,8 +69,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// A worker must check that the block of its row still exists in the table. Otherwise PostgreSQL 16 and later could put
-/// another table's page there.
+/// A worker must check that its row's block still exists. Otherwise PostgreSQL 16 and later could put another table's
+/// page there.
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();

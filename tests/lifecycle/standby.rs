@@ -95,7 +95,7 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Waits until a commit of another session waits, because processes read the new setting at different times.
+    // Processes read the new setting at different times, so this waits until another session's commit waits.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);

@@ -191,8 +191,8 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Each run in `awty.travel()` is a subtransaction. If runs locked their check's row before writing it, PostgreSQL
-/// would store a list of all subtransactions that locked the row. Each later run would have to read this growing list.
+/// Runs in `awty.travel()` are subtransactions. If they locked their check's row first, PostgreSQL would keep a growing
+/// list of lockers, which each run would read.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

@@ -1,4 +1,4 @@
-//! Ended checks must not make the table of pending checks grow, even if autovacuum comes too late.
+//! The table of pending checks must not grow while checks end, even without autovacuum.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};

@@ -1,5 +1,4 @@
-//! Writes NULL, the limits of the type, and nonsense to each column, each time in a new row. All rows are broken at
-//! once, because the server log names the failing row.
+//! Writes NULL, the limits of the type, and nonsense to each column, each time in a new row.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};

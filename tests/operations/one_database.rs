@@ -1,10 +1,9 @@
-//! DROP, CREATE … TEMPLATE and RENAME of a database need all sessions to leave. awty's processes leave by themselves.
+//! DROP, CREATE … TEMPLATE and RENAME of a database need all sessions to leave, so awty's processes leave.
 
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Keeps a worker busy with many short runs, because a worker disconnects only between two runs. Together, the runs
-/// last longer than any pause of a busy machine.
+/// Keeps a worker busy with many short runs, because a worker disconnects only between two runs.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

@@ -14,8 +14,7 @@ fn a_role_that_cannot_connect_is_shown() {
     shop.cluster.create_user("postgres", "other");
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
-    // The test terminates the workers, because connected sessions do not need the right CONNECT, and a worker stays
-    // connected while checks are due.
+    // The test ends the workers, because connected sessions do not need the right CONNECT.
     shop.cluster.execute("postgres", &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"]);
     let ended = "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     shop.await_true("the end of all workers", ended);

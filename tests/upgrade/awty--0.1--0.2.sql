@@ -24,8 +24,7 @@ COMMENT ON SEQUENCE awty.label_id_seq IS 'Numbers of labels';
 SELECT pg_catalog.pg_extension_config_dump('awty.label', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.label_id_seq', '');
 REVOKE ALL ON awty.label, awty.label_id_seq FROM PUBLIC;
--- Revokes rights that ALTER DEFAULT PRIVILEGES may have given on the new objects. Rights on older objects stay, because an administrator
--- has given them.
+-- Revokes rights that ALTER DEFAULT PRIVILEGES may have given on the new objects. Rights on older objects stay.
 DO $$
 DECLARE
     command text;

@@ -1,7 +1,5 @@
 //! An updated installation must have the same catalog entries as a new one. catalog.sql lists the entries as text (the
 //! picture).
-//!
-//! Invariant: if an upgrade script lacks a statement, the picture differs or the script fails.
 
 use crate::made_up::{self, AWTY, Extension, HERE, HTTP, NEXT};
 use awty_testkit::Cluster;
@@ -11,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// The server's default privileges grant all rights on new objects to other roles. The catalog therefore differs if an
-/// upgrade script does not revoke these rights.
+/// The server's default privileges grant all rights on new objects to other roles, so that the tests notice a missing
+/// REVOKE.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -119,7 +117,7 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Runs the upgrade script once without each of its statements. Returns the catalog lines that are then missing.
+/// Runs the upgrade script once without each of its statements. Returns the missing catalog lines.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
@@ -139,8 +137,8 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// ADD COLUMN with a default is forbidden for awty.future_job (CONTRIBUTING.md), because it fails if a user's table has
-/// a column of this type. The comparison of catalogs cannot find such a default.
+/// ADD COLUMN with a default fails if a user's table has a column of type awty.future_job. The comparison of catalogs
+/// cannot find such a default.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

@@ -9,8 +9,7 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
 pub const HERE: &str = "0.1";
-/// The version after `HERE`. A library with the feature `next-version` works with the SQL objects of both versions
-/// (`src/version.rs`).
+/// A library with the feature `next-version` works with the SQL objects of both versions (`src/version.rs`).
 pub const NEXT: &str = "0.2";
 
 pub struct Extension {

@@ -1,6 +1,6 @@
-//! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`, with the campaign's load before and after. One
-//! upgrade copies the files, and its new server's configuration lacks awty. The other upgrade links the files, and its
-//! new server preloads awty.
+//! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`, with the campaign's load before and after.
+//!
+//! One upgrade copies the files, and its new server does not preload awty. The other upgrade links the files.
 
 mod calls;
 mod deadlines;

@@ -85,8 +85,7 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// The period is 3 s, and each call ends 8 s after its due time. A call that begins in time misses two due times. A
-/// call that is repeated after 2 s misses three due times.
+/// The period is 3 s. A call of 8 s misses two due times. If it is repeated after 2 s, it misses three.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {
     let http = Http::open();

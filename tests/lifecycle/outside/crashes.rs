@@ -46,8 +46,7 @@ fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
 
 const DEADLINE: &str = "SELECT NOT EXISTS (SELECT FROM awty.lease WHERE deadline >= clock_timestamp())";
 
-/// Without heartbeats, awty cannot tell a dead worker from a slow worker, so it keeps the lease until the job's
-/// timeout.
+/// Without heartbeats, awty keeps the lease until the job's timeout, because the worker may only be slow.
 #[test]
 fn what_is_not_answered_by_its_deadline_has_failed() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);

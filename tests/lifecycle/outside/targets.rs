@@ -139,8 +139,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // The breaker opens only if failures last for ten seconds. The test moves the first failure into the future,
-    // because ten failures may take ten seconds on a slow machine.
+    // The breaker opens only if failures last for ten seconds, which ten failures may take on a slow machine. So the
+    // test moves the first failure into the future.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -209,8 +209,8 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);
     let with = read_by_a_claim(&mut client);
-    // A claim for n checks first reads the n oldest checks. If their target is blocked, the claim reads checks of other
-    // targets, and skips the rest of the blocked target.
+    // A claim for n checks first reads the n oldest. If their target is blocked, the claim skips to the checks of other
+    // targets.
     assert!(with < 2 * without, "{with} blocks and rows, and {without} without them");
 }
 

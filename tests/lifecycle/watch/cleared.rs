@@ -79,8 +79,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     assert!(shop.cluster.value::<bool>("postgres", ends));
 }
 
-/// awty sent only a reminder, or a hold began before the first report. In both cases, awty does not call
-/// `call_cleared`.
+/// The alert got only a reminder, or a hold began before its first report.
 #[test]
 fn only_an_alert_that_was_told_at_level_1_calls_the_function() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());

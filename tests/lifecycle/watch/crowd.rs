@@ -1,5 +1,4 @@
-//! Eight sessions change rows, holds and calendars, while runs, walks and sweeps of two rules read the same rows. At
-//! the end, amcheck reads the tables.
+//! Eight sessions change rows, holds and calendars, while runs, walks and sweeps of two rules read the same rows.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::fixture::Shop;
@@ -16,8 +15,7 @@ const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00
     SELECT awty.watch('shop.orders', rule => 'own', due => $$awty.due(placed_at, '4 hours', 'always')$$, until => $$status = 'SHIPPED'$$,
         call => 'shop.tell')";
 
-/// Returns one step of a session. Each transaction writes a single row before it holds the row's alert, so that row
-/// locks alone cause no deadlock.
+/// Each transaction writes a row before it holds the row's alert, so that row locks alone cause no deadlock.
 fn step(session: u64, n: u64) -> String {
     let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
     let (row, rule) = (dice / 97 % ROWS, if (dice / 7).is_multiple_of(2) { "promise" } else { "own" });
@@ -70,7 +68,6 @@ fn eight_sessions_change_everything_at_once() {
         let sessions: Vec<_> =
             sessions.into_iter().map(|(mut client, n)| scope.spawn(move || session(&mut client, n))).collect();
         while sessions.iter().any(|session| !session.is_finished()) {
-            // The maintainer then schedules a sweep of each rule.
             // One statement for both rules could lock them in another order than a replaced calendar does.
             for rule in ["promise", "own"] {
                 let due = format!("UPDATE awty.rule SET swept_at = '-infinity' WHERE rule = '{rule}'");
@@ -93,8 +90,8 @@ fn eight_sessions_change_everything_at_once() {
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
     let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
     shop.await_true("all to be met and told", left);
-    // The column `told` of each alert must be the number of the alert's calls. If the rule `promise` made such a call,
-    // the alert must also have one call of `call_cleared`.
+    // `told` must be the number of an alert's calls. An alert that the rule `promise` reported also has one call of
+    // `call_cleared`.
     let wrong = "SELECT count(*) FROM awty.alert AS a LEFT JOIN (
             SELECT alert, count(*) FILTER (WHERE NOT cleared) AS told, count(*) FILTER (WHERE cleared) AS cleared FROM shop.told GROUP BY alert) AS t
             ON t.alert = a.id

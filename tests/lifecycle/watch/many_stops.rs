@@ -86,8 +86,7 @@ fn a_thousand_stops_move_the_due_time() {
     assert_eq!(client.query_one(late, &[]).unwrap().get::<_, String>(0), "office t t, plain t t");
 }
 
-/// The statement that moves a check must find the check by its key, although an index of all the job's checks would
-/// also serve.
+/// The statement that moves a check must not use the index of all the job's checks.
 #[test]
 fn the_end_of_a_stop_reads_no_other_checks() {
     const ROWS: i64 = 1000;
@@ -110,8 +109,7 @@ fn the_end_of_a_stop_reads_no_other_checks() {
     assert!((ROWS..20 * ROWS).contains(&read), "{read} checks were read");
 }
 
-/// awty checks a stopped row once a day. `awty.forecast` counts the next daily check, but no later levels or calls of
-/// other rows.
+/// awty checks a stopped row once a day.
 #[test]
 fn a_forecast_counts_the_daily_check_of_a_stopped_row() {
     let shop = Shop::open();

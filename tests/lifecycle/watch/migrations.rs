@@ -268,7 +268,7 @@ fn an_error_of_postgresql_has_no_backtrace() {
     assert!(told.hint().is_some());
 }
 
-/// A restore changes the OIDs of functions. It also changes the numbers of columns if an earlier column was dropped.
+/// A restore changes the OIDs of functions, and the numbers of columns after a dropped column.
 #[test]
 fn a_restored_rule_finds_functions_and_columns_by_name() {
     let shop = Shop::open();

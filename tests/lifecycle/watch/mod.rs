@@ -50,8 +50,7 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // awty reads all existing rows of a new rule (the walk). A row that changes during the walk gets a check that some
-    // tests do not expect.
+    // A row that changes while awty reads the existing rows gets a check that some tests do not expect.
     await_walked(shop);
 }
 

@@ -118,8 +118,7 @@ fn a_prepared_write_decides_when_it_is_committed() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// A client locks row 1's check while a run looks for stops, and commits the row's stop before the run writes the
-/// check. Meanwhile, the run stores the stop of row 2, which no trigger has seen.
+/// The run of both rows waits while it stores the stop of row 2. Meanwhile, the client commits a stop of row 1.
 #[test]
 fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     let shop = stops::shop();
@@ -160,8 +159,7 @@ fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     await_state(&shop, "late -; pending 1 2");
 }
 
-/// An UPDATE ends a stop that began before the rule. The UPDATE comes before, during or after the walk's visit of the
-/// row, and does not see the row's check.
+/// The stop began before the rule. The UPDATE comes before, during or after the walk's reading of the row.
 #[test]
 fn an_update_ends_a_stop_beside_the_walk() {
     for (moment, waits) in [("before", "until"), ("during", "until"), ("after", "stop")] {

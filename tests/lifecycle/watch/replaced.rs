@@ -92,8 +92,7 @@ fn a_row_keeps_the_start_of_its_clock() {
     shop.await_true("a check at the new level 1", &same);
 }
 
-/// A client inserts a row, and commits after a change of the calendar. awty has therefore scheduled the row's check by
-/// the old calendar.
+/// The client's transaction began before the calendar changed, so the row's check has the old calendar's time.
 #[test]
 fn the_check_of_a_row_that_commits_later_moves_too() {
     let shop = shop();
@@ -111,8 +110,7 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
 
-/// After a change of the calendar, awty reads all rows of the rule twice. Before the second walk, awty waits for
-/// transactions that are older than the new calendar.
+/// After a change of the calendar, awty reads all rows twice. The second time, awty first waits for older transactions.
 #[test]
 fn a_walk_keeps_the_newer_time_of_a_client() {
     let shop = shop();
@@ -133,8 +131,7 @@ fn a_walk_keeps_the_newer_time_of_a_client() {
     await_moved(&shop, "plain", "1");
 }
 
-/// The walk of `awty.watch()` adds checks for rows 1 to 100, and then waits for the test's lock. The first rows are
-/// slow, so the walk ends a transaction before the lock.
+/// The walk adds checks for rows 1 to 100, and then waits for the test's lock.
 #[test]
 fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     let shop = shop();

@@ -176,8 +176,8 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If a write bypasses the triggers, only the row's next check notices the start or end of a stop. The time of this
-/// check then counts as the start or end.
+/// If a write bypasses the triggers, only the row's next check notices a stop. The time of this check then counts as
+/// the start or end.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -265,7 +265,7 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // A deleted row may have stops even if it has met the rule. The trigger for DELETE is therefore unconditional.
+    // A deleted row may have stops even if it has met the rule, so the trigger for DELETE has no WHEN.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()
@@ -288,7 +288,7 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 0);
 }
 
-/// A new row with a deleted row's key must start without stops, even if the deleted row had met the rule.
+/// A new row with a deleted row's key must start without stops.
 #[test]
 fn a_deleted_row_keeps_no_stops() {
     let shop = shop();
@@ -320,7 +320,7 @@ fn a_failing_call_raises_no_stopped_row() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// A replaced calendar clears no alert of a stopped row. The end of the stop clears the alert.
+/// A replaced calendar clears no alert of a stopped row.
 #[test]
 fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     let shop = shop();

@@ -37,8 +37,7 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// The change of a rule itself schedules the sweep of the rule's alerts, because a later request could be lost in a
-/// crash.
+/// The change itself must schedule the sweep, because a later request could be lost in a crash.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -80,8 +79,8 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// The sweep takes longer than the timeout of its job, so it needs several transactions. The sweep skips an alert that
-/// another session has locked, and comes back for this alert.
+/// The sweep takes longer than its job's timeout, so it needs several transactions. The sweep comes back for a locked
+/// alert.
 #[test]
 fn a_sweep_over_slow_rows_comes_to_its_end() {
     const ROWS: i64 = 1000;
@@ -139,8 +138,8 @@ fn a_change_begins_the_sweep_anew() {
     assert_eq!(state(&shop), "late -; pending 1 2");
     change(&format!("{watch}'3 hours')"));
     await_state(&shop, "late 1:1 2:1; pending -");
-    // After a replacement of the calendar, awty reads all rows and compares all alerts twice. The second time, awty
-    // waits for older transactions.
+    // After a replacement of the calendar, awty compares all alerts twice. The second time, awty first waits for older
+    // transactions.
     let mut older = shop.client();
     older.batch_execute("BEGIN; SELECT pg_current_xact_id()").unwrap();
     shop.run("SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC', '{2020-01-01}', replace => true)");

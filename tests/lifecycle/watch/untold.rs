@@ -142,8 +142,6 @@ fn a_clock_that_is_set_back_hides_no_telling() {
     let shop = broken(", remind => '{1 hour}', escalate => '{200 min, 1 day}', call_cleared => 'shop.tell'");
     let set_back =
         "UPDATE awty.alert SET raised_at = raised_at + interval '1 hour', told_at = told_at + interval '1 hour'";
-    // Before the clock is set back, awty raises alert 1 and reports alerts 2 (a reminder) and 3 (level 1). Afterwards,
-    // awty reports alert 1 and raises alerts 2 and 3 by one level.
     shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '185 min')");
     await_state(&shop, "late 1:1; pending 1");
     shop.cluster.execute("postgres", &[set_back]);

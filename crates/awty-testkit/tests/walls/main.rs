@@ -52,7 +52,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// Code with one of these names reads a clock or waits. awty-core builds the crate chrono without a clock.
+/// Code with such a name reads a clock or waits. awty-core builds the crate chrono without a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
