@@ -4,7 +4,7 @@
 --
 --     SELECT awty_citus.move_shard('shop.orders', 102008, 'node-2', 5432, ARRAY['orders']);
 --
--- The checks keep their time, their args and a hold. Repetitions and leases stay where they are.
+-- The checks keep their time, their args and a hold. Repetitions and leases stay on the old node.
 
 DROP SCHEMA IF EXISTS awty_citus CASCADE;
 CREATE SCHEMA awty_citus;

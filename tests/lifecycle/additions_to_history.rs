@@ -1,5 +1,5 @@
-//! awty writes history rows without SQL. Even after an administrator's change of the table, they must be as an INSERT
-//! would make them.
+//! awty writes history rows without SQL. Even after an administrator's change of the table, the rows must be as an
+//! INSERT would make them.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

@@ -26,7 +26,7 @@ const UNGUARD: &str = "DO $$
     BEGIN
         FOR c IN SELECT conrelid::regclass AS t, conname FROM pg_constraint JOIN pg_class AS r ON r.oid = conrelid
                  WHERE contype IN ('c', 'p', 'u') AND relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND conname <> 'in_flight_pkey' LOOP
-            -- The keys that awty's own statements rely on stay, as unique indexes.
+            -- awty's own statements rely on some of these keys, which stay as unique indexes.
             EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.t, c.conname);
         END LOOP;
         FOR c IN SELECT attrelid::regclass AS t, attname, attidentity FROM pg_attribute JOIN pg_class AS r ON r.oid = attrelid
@@ -45,7 +45,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// A valid row, and a statement that breaks one of its columns.
+/// A table, and statements that write a valid row and then break one of its columns.
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",

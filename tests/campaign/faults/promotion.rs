@@ -1,5 +1,5 @@
-//! Promotes a standby. A synchronous standby has every confirmed commit. An asynchronous standby may lack commits after
-//! its last known position, so the campaign removes only these commits from the clients' log.
+//! Promotes a standby. An asynchronous standby may lack the last confirmed commits, so the campaign removes only these
+//! commits from the clients' log.
 
 use super::look::{catch, settled};
 use crate::checker::Told;

@@ -8,7 +8,7 @@ use awty_testkit::postgres::Client;
 /// The table has a row for each change of `status`. The functions call awty's functions only to compute open time.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
-    -- Of more than 1,000 stops, the oldest are one stop.
+    -- awty merges the oldest of more than 1,000 stops into one stop.
     CREATE FUNCTION shop.stops() RETURNS tstzmultirange STABLE LANGUAGE sql AS $$
         SELECT range_agg(s.stop) FROM (
             SELECT tstzrange(min(begins), max(ends)) AS stop FROM (
