@@ -234,7 +234,7 @@ BEGIN
     RETURN QUERY SELECT 'P6', concat_ws(' ', 'a function of the rule ran as another role:', t.*)
     FROM (TABLE camp.telling UNION ALL TABLE camp.solving) AS t WHERE role <> 'frank';
 
-    -- P15: each cleared alert that was told at level 1 or above has one check that calls call_cleared, and other alerts
+    -- P15: each cleared alert that was reported at level 1 or above has one check that calls call_cleared. Other alerts
     -- have none. A check that is done has called it once.
     RETURN QUERY SELECT 'P15', left(concat_ws(' ', 'alert', a.id, a.*, 'told', told.level, 'has', c.checks, 'checks,', c.done, 'done, and', s.calls, 'calls'), 600)
     FROM awty.alert AS a
@@ -284,7 +284,8 @@ BEGIN
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'met, but the row was not solved:', h.*), 600) FROM awty.future_job_history AS h
     WHERE job IN ('ticket', 'promise') AND outcome = 'met' AND NOT EXISTS (SELECT FROM camp.ticket_log AS l
         WHERE l.id = h.entity_key::bigint AND l.state = 'solved' AND pg_xact_commit_timestamp(l.xmin) = pg_xact_commit_timestamp(h.xmin))
-    -- A walk may add the check of a row that a client is just solving. A run then ends the check.
+    -- While awty reads older rows, it may add the check of a row that a client is just solving. A run then ends the
+    -- check.
     AND NOT (h.started_at IS NOT NULL AND 'solved' = (SELECT l.state FROM camp.ticket_log AS l
         WHERE l.id = h.entity_key::bigint AND pg_xact_commit_timestamp(l.xmin) <= h.finished_at ORDER BY n DESC LIMIT 1));
     -- P12: the alert has the due time that follows from the log, and no level comes early.

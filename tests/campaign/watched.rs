@@ -21,7 +21,8 @@ const CHANGE: u64 = 10;
 /// Finds alerts whose row is gone, is not late, has met the rule, has another start time, or has a second alert. $1 is
 /// true if the clock was set.
 ///
-/// No trigger sees a row that is deleted and inserted again, so a pending check or sweep may still repair the alert.
+/// After a change of the rule, no trigger sees that such a row is deleted and inserted again. The alert may be wrong
+/// until awty has compared all alerts with their rows.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.rule = 'parcel' AND a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true

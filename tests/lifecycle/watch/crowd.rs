@@ -1,4 +1,4 @@
-//! Eight sessions change rows, holds and calendars, while runs, walks and sweeps of two rules read the same rows.
+//! Eight sessions change rows, holds and calendars, while awty reads the same rows for two rules.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::fixture::Shop;

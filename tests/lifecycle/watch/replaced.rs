@@ -131,7 +131,7 @@ fn a_walk_keeps_the_newer_time_of_a_client() {
     await_moved(&shop, "plain", "1");
 }
 
-/// The walk adds checks for rows 1 to 100, and then waits for the test's lock.
+/// awty adds checks for rows 1 to 100, and then waits for the test's lock.
 #[test]
 fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     let shop = shop();

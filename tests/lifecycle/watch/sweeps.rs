@@ -37,7 +37,7 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// The change itself must schedule the sweep, because a later request could be lost in a crash.
+/// The change of a rule itself must schedule the sweep of its alerts. A later request could be lost in a crash.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
