@@ -9,7 +9,7 @@ pub const MAX_CALENDAR: usize = 63;
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// A function's schema and name have at most 63 bytes each. Quoting doubles each character that is a quotation mark.
+/// Schema and name have at most 63 bytes each. Quoting doubles each quotation mark.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
 /// An entity's key must fit into an index entry.

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use std::time::Duration;
 
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
-/// A random number lengthens or shortens the wait of an external worker's check by at most this many thousandths.
+/// A random number changes the wait of an external worker's check by at most this many thousandths.
 const SPREAD: u64 = 200;
 
 /// The wait starts at `retry_after`, and doubles with each further failure in a row.

@@ -1,5 +1,4 @@
-//! Decides when awty vacuums its table of pending checks. On a busy server, autovacuum runs too rarely: once a minute
-//! by default.
+//! Decides when awty vacuums its table of pending checks, because autovacuum runs too rarely.
 //!
 //! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed.
 
@@ -9,8 +8,8 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// A large table with this many dead rows per page is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, so that it does not
-/// disturb a short backlog.
+/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, because a backlog may be
+/// short.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 

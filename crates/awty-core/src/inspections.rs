@@ -1,7 +1,7 @@
 //! Decides when awty inspects each database, to find out whether the database has awty.
 //!
 //! Invariant: each database is inspected once after it appears. A database with awty is inspected again within
-//! [`AUDIT`]. Due databases with awty come first, unless another database has been due for [`AFTER_KNOWN`] longer.
+//! [`AUDIT`].
 
 use crate::Mono;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Counters and log state of jobs, in a table of fixed size.
 //!
 //! If the table is full, a new job replaces the job whose last run is oldest. The counters of the replaced job move to
-//! a row without a name, which collects the *other jobs* of its database.
+//! the row for the *other jobs* of its database.
 //!
-//! Invariant: the rows of a database together count each run in this database. A job has at most one row.
+//! Invariant: the rows of a database together count each of its runs.
 
 use crate::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
 use crate::figures::Figures;
@@ -21,7 +21,7 @@ pub struct JobRow {
     pub log: LogRate,
     pub claimed_at: Option<Time>,
     pub served_at: Option<Time>,
-    /// The last claim ended with this target, so the next claim starts with the following target.
+    /// The last claim ended with this target, so the next claim starts after it.
     pub target: TargetName,
 }
 

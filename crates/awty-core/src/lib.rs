@@ -1,4 +1,4 @@
-//! Makes all decisions of awty about time, in pure functions. README.md shows how the modules work together.
+//! Makes all decisions of awty about time, in pure functions.
 //!
 //! - [`slot`] rounds due times up to slots. [`lateness`] is the time from a slot to its run.
 //! - [`argument_limits`] limits the arguments of SQL functions.
@@ -9,7 +9,7 @@
 //! - [`occupancy`] is the state of a worker's place in shared memory.
 //! - [`inspections`] decides when each database is inspected.
 //! - [`quarantine`] runs checks that may have crashed the server one at a time.
-//! - [`lease`] is an external worker's right to one check for a limited time.
+//! - [`lease`] is an external worker's right to one check.
 //! - [`watch`] decides when a watched row is late, and which level its alert has.
 //! - [`watchdog`] decides when a run is cancelled or its process terminated.
 //! - [`dead_rows`] decides when the table of pending checks is vacuumed.
@@ -23,10 +23,9 @@
 //! - [`mod@nearest`] and [`command`] give HINTs for mistyped names and for commands.
 //!
 //! Invariant: the same arguments give the same answer. The caller passes the current time, because this crate must not
-//! read a clock. No function panics, or allocates more memory than its answer needs. Only [`repeat::Remembered`] keeps a
-//! cache.
+//! read a clock. No function panics, or allocates more memory than its answer needs.
 //!
-//! Example: an order placed at 10:05 is checked after three hours, with slots of 15 minutes.
+//! An order placed at 10:05 is checked after three hours, with slots of 15 minutes:
 //! ```
 //! use awty_core::{After, Answer, Before, Check, Limits, Outcome, Time, Width, policy};
 //!

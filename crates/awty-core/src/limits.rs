@@ -15,7 +15,7 @@ pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
 labels! {
-    /// What happens to a check that became due while no check could run, for example because the server was down.
+    /// What happens to a check that became due while no check could run.
     OnMissed for "on_missed" {
         /// A missed check runs once, late.
         Run = "run",
@@ -68,16 +68,14 @@ impl OnConflict {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Due times are rounded up to a multiple of this width.
     pub width: Width,
     pub timeout: TimeDelta,
-    /// Maximum number of checks of one entity. 0 means no limit.
+    /// 0 means no limit.
     pub max_checks: u32,
     pub max_horizon: TimeDelta,
     pub max_attempts: u32,
     pub retry_after: TimeDelta,
     pub on_missed: OnMissed,
-    /// A check that is later than this ends instead of running.
     pub max_lateness: Option<TimeDelta>,
     pub keep_history: KeepHistory,
 }
@@ -158,7 +156,7 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
-/// Displays a time as PostgreSQL displays its settings: in the largest unit that gives a whole number.
+/// Displays a time in the largest unit that gives a whole number, as PostgreSQL's settings do.
 pub struct Shown(pub TimeDelta);
 
 impl fmt::Display for Shown {

@@ -1,7 +1,6 @@
 //! Limits the log entries about the failures of one job.
 //!
-//! Invariant: the log gets at most one entry per second, and [`ENTRIES`] per minute. The next entry or summary reports
-//! how many failures were not logged.
+//! Invariant: the log gets at most one entry per second, and [`ENTRIES`] per minute.
 
 use crate::Mono;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-/// Returns the name that an error's HINT suggests. A third of its characters, but always one, may be wrong, missing,
-/// added or swapped.
+/// Returns the name that an error's HINT suggests. It differs from `wanted` in at most a third of the characters, or in
+/// one.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);

@@ -18,14 +18,13 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 pub struct Role {
     /// A check that no worker has taken may be due at this time. If a worker finds no such check, it clears this hint.
     pub due: Option<Time>,
-    /// Since this time, each worker of the role has been busy with one run. `None` means that a worker is free.
+    /// `None` means that a worker is free.
     pub behind_since: Option<Mono>,
     /// True if a worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
-    /// Number of workers. Includes workers that are starting, but no stuck workers.
+    /// Includes workers that are starting, but no stuck workers.
     pub workers: u32,
-    /// Number of stuck workers, whose run continues after termination. They count only against the maximum of their
-    /// role.
+    /// Stuck workers continue after termination. They count only against the maximum of their role.
     pub stuck: u32,
     /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,
@@ -45,7 +44,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Returns how many workers are reserved for roles without a worker. Otherwise, roles with long runs could take all
+    /// Returns how many workers are reserved for roles without a worker, because roles with long runs could take all
     /// workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)

@@ -40,7 +40,7 @@ pub struct Failed {
     pub timed_out: bool,
     pub is_final: bool,
     pub retry_at: Option<Time>,
-    /// Lengthens the wait before the next attempt by this many thousandths. A negative number shortens the wait.
+    /// Changes the wait before the next attempt by this many thousandths.
     pub spread: i32,
 }
 
@@ -104,8 +104,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Returns whether no check could run before the slot had passed. A check that only waited for other runs has not
-/// missed its slot.
+/// Returns whether no check could run before the slot had passed. A check that only waited for other runs was not
+/// missed.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }

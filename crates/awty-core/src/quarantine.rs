@@ -1,8 +1,7 @@
-//! Runs suspects (checks that may have crashed the server) one at a time, so that another crash shows which check
-//! caused it.
+//! Runs suspects (checks that may have crashed the server) one at a time, so that another crash shows its cause.
 //!
-//! Invariant: a suspect enters the quarantine only if the quarantine is empty, or if the last suspect entered longer
-//! than [`ALONE`] ago. After suspects of one role have entered for [`TURN`], a waiting role comes first.
+//! Invariant: a suspect enters only if the quarantine is empty, or if the last suspect entered longer than [`ALONE`]
+//! ago. After [`TURN`], a role gives way to a waiting role.
 
 use crate::Mono;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use std::time::Duration;
 /// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
 pub const TURN: Duration = Duration::from_secs(1);
-/// A role that was refused counts as waiting for this long. Its worker must ask again within this time.
+/// A refused role counts as waiting for this long. Its worker must ask again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +29,7 @@ struct Inside {
 impl Quarantine {
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
-    /// Returns whether the worker at `place` may now run a check that may have crashed the server. A refused worker
-    /// must ask again.
+    /// Returns whether the worker at `place` may now run a suspect. A refused worker must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {

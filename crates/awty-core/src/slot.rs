@@ -1,7 +1,7 @@
 //! Slots are the boundaries in time at which checks run.
 //!
-//! Invariant: boundaries are aligned to UTC midnight, also before 1970. No check runs early, because its due time is
-//! rounded up. A width divides the UTC day, so daylight saving time cannot move a boundary.
+//! Invariant: boundaries are aligned to UTC midnight, so daylight saving time moves no boundary. No check runs early,
+//! because its due time is rounded up.
 
 use crate::{Time, later};
 use chrono::TimeDelta;

@@ -1,8 +1,6 @@
 //! Normalises the URIs of HTTP endpoints, and computes the ids of their schedules.
 //!
 //! Invariant: the id of a URI never changes, and a second normalisation changes nothing.
-//!
-//! The gateway decides which network addresses may be called.
 
 use crate::argument_limits::{MAX_ENTITY_KEY, MAX_ENTITY_NAME};
 use base64::Engine;

@@ -6,8 +6,7 @@ use crate::Mono;
 use std::time::Duration;
 
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The launcher waits this much longer than the timeout, because the worker's own timer should end the run first. This
-/// timer is late if the wall clock was set back.
+/// The launcher waits this much longer than the timeout, because the worker's own timer should end the run first.
 pub const SLACK: Duration = Duration::from_millis(250);
 /// A run that continues this long after its termination is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);

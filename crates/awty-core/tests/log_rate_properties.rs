@@ -1,5 +1,3 @@
-//! Tests that each failure is reported, and that no job fills the disk with log entries.
-
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use awty_core::Mono;

@@ -1,5 +1,4 @@
-//! Tests the quarantine with random runs of suspects (checks that may have crashed the server). See promises P5 and P7
-//! in docs/promises.md.
+//! Tests the quarantine with random runs of suspects (promises P5 and P7 in docs/promises.md).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

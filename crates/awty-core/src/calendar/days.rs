@@ -1,5 +1,4 @@
-//! Converts opening hours to times in UTC. If clocks show a local time twice, the first time counts. If clocks skip a
-//! local time, the end of the gap counts.
+//! Converts opening hours to times in UTC.
 
 use super::{Calendar, Clocks};
 use crate::repeat::Zone;

@@ -6,8 +6,7 @@ use crate::repeat::civil::{micros, moment};
 impl<Z: Zone> Calendar<Z> {
     /// Returns the time at which `length` of open time has passed since `since`, if it is within [`super::REACH`].
     ///
-    /// A length in days counts open days after the first open time, and keeps the local time of this first time. If the
-    /// calendar is closed at this local time, the result is the day's next opening, or else the day's last closing.
+    /// A length in days counts open days after the first open time, and keeps the local time of this first time.
     ///
     /// ```
     /// # use awty_core::Time;
@@ -37,10 +36,8 @@ impl<Z: Zone> Calendar<Z> {
 
     /// Returns the time of a reminder that comes `length` before `due`.
     ///
-    /// A length in hours counts open time. The result is the latest possible time.
-    ///
-    /// A length in days counts open days, and keeps the local time of `due`. If the calendar is closed at this local
-    /// time, the result is the day's last closing before it, or else the day's first opening.
+    /// A length in hours counts open time, and gives the latest possible time. A length in days counts open days, and
+    /// keeps the local time of `due`.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

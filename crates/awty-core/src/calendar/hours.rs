@@ -21,9 +21,6 @@ impl Hours {
     /// let hours = Hours::new(["mon-fri 9:00-12:00", "MON 11:00-14:00"]).expect("both can be read");
     /// assert_eq!(hours.elements(), ["mon 09:00-14:00", "tue-fri 09:00-12:00"]);
     /// ```
-    ///
-    /// # Errors
-    /// [`HoursError`] with the first element that cannot be read.
     pub fn new<'a>(elements: impl IntoIterator<Item = &'a str>) -> Result<Self, HoursError> {
         let mut week: [Vec<Range<i64>>; 7] = Default::default();
         for element in elements {

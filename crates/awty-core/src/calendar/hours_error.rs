@@ -1,4 +1,4 @@
-//! Error messages about opening hours. A message shows only the beginning of a long text.
+//! Error messages about opening hours show only the beginning of a long text.
 
 use std::fmt;
 

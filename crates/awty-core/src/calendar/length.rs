@@ -22,8 +22,6 @@ enum Fault {
 }
 
 impl Length {
-    /// # Errors
-    /// [`LengthError`] for months, zero, negative parts, or days with a time.
     pub fn new(argument: &'static str, months: i32, days: i32, micros: i64) -> Result<Self, LengthError> {
         let error = |fault| Err(LengthError { argument, fault });
         match (months, u32::try_from(days), micros) {

@@ -1,6 +1,4 @@
-//! A calendar has weekly hours and closed days in a time zone.
-//!
-//! Invariant: the calendar is open exactly while the local time is within the hours of a day that is not closed. When
+//! Invariant: a calendar is open exactly while the local time is within the hours of a day that is not closed. When
 //! clocks are set back, the repeated hour counts twice.
 
 mod days;

@@ -6,7 +6,7 @@
 //!                                                └── failure: wait doubles ──┘
 //! ```
 //!
-//! Invariant: a breaker stays open for at most [`LONGEST`], or [`FORGET`] longer if the clock is set back meanwhile.
+//! Invariant: a breaker stays open for at most [`LONGEST`], unless the clock is set back.
 
 use crate::{Time, later};
 use chrono::TimeDelta;

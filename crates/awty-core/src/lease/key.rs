@@ -1,7 +1,7 @@
-//! Computes the key of a lease. If a check is handed out again because no worker answered, the new lease has the same
-//! key. All other leases have different keys.
+//! Computes the key of a lease. If no worker answered, the check's next lease has the same key. All other leases have
+//! different keys.
 //!
-//! Invariant: a key has 26 characters of `A–Z2–7`: the first 130 bits of a SHA-256 hash in base32 (RFC 4648).
+//! Invariant: a key has 26 characters: the first 130 bits of a SHA-256 hash in base32 (RFC 4648).
 
 use crate::Time;
 use sha2::{Digest, Sha256};

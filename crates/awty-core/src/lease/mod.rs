@@ -24,11 +24,10 @@ use std::ops::RangeInclusive;
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
 
 labels! {
-    /// How often awty may hand out the same check.
     Delivery for "delivery" {
         /// The check is handed out again until a worker reports the result of a run.
         AtLeastOnce = "at_least_once",
-        /// The check is handed out only once, unless the worker reports that it has not started the work.
+        /// The check is handed out only once, unless the worker reports that it has not started.
         AtMostOnce = "at_most_once",
     }
 }
@@ -67,8 +66,8 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// The random number `chance` varies the wait before the retry. If the failure is final only because of
-    /// `at_most_once`, `retry_at` has no effect, so that the next scheduled check comes in time.
+    /// If the failure is final only because of `at_most_once`, `retry_at` has no effect, so that the next scheduled
+    /// check comes in time.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);

@@ -1,9 +1,7 @@
 //! Divides the checks of a claim among roles and targets.
 //!
 //! Invariant: no role gets a second check while another role waits for a first check. The role that was served longest
-//! ago comes first.
-//!
-//! A job's targets take turns by name. The first target is the one after the last target of the previous claim.
+//! ago comes first. A job's targets take turns by name.
 
 use crate::Time;
 

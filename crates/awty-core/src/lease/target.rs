@@ -1,7 +1,7 @@
 //! Limits the calls to a target, which is the entity name of a check.
 //!
-//! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live. A blocked target
-//! or an open breaker allows no lease. A half-open breaker allows one lease at a time.
+//! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live. A half-open
+//! breaker allows one lease at a time.
 
 use super::breaker::{self, Breaker};
 use super::tokens::{Pace, Tokens};

@@ -1,14 +1,13 @@
 //! A target's token bucket limits how many calls begin per second.
 //!
-//! Invariant: unless the clock is set back, at most `burst` + T × `per_s` calls begin in any period of T seconds. A
-//! clock that is set back delays calls by at most [`FORGET`].
+//! Invariant: unless the clock is set back, at most `burst` + T × `per_s` calls begin in any period of T seconds.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
 /// If a bucket's time is further in the future than this, the clock was set back, and the bucket counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// Rounding errors of fractions are tolerated: a token counts as whole if less than this part is missing.
+/// A token counts as whole if less than this part is missing, because fractions are rounded.
 const NEARLY: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

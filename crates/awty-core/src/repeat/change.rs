@@ -46,8 +46,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the end of the time that this check covers. Only planned times of `new` whose delayed time is later get
-    /// another check. `None` means `occurrence.first`.
+    /// Like [`Self::used_when_over`], for the planned times of `new`. `None` means `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
@@ -63,8 +62,8 @@ impl<Z: Zone> Repetition<Z> {
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// Returns the check's time under new time zone data: the nearest time of the plan. A check that is due, has begun,
-    /// or was scheduled by a client keeps its time.
+    /// Returns the time of the new plan that is nearest to the check's time. A check that is due, has begun, or was
+    /// scheduled by a client keeps its time.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

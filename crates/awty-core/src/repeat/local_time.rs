@@ -42,7 +42,6 @@ impl<Z: Zone + ?Sized> Zone for std::rc::Rc<Z> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fixed {
-    /// Seconds by which local time is ahead of UTC.
     pub offset: i32,
 }
 

@@ -1,8 +1,7 @@
 //! Decides what happens to the pending check of a repetition, its *occurrence*, and when the next check is due.
 //!
 //! Invariant: a repetition never uses a planned time twice, even if the clock is set back. The repetition ends only
-//! when no planned time is left. The transaction that ends a check also inserts the next check, or removes the
-//! repetition.
+//! when no planned time is left.
 
 use super::Repetition;
 use super::local_time::Zone;
@@ -93,8 +92,7 @@ impl<Z: Zone> Repetition<Z> {
         self.slot_after(now)
     }
 
-    /// Returns the due time of the next check: after the current check, and after `now` minus `catch_up`. Skips older
-    /// planned times.
+    /// Returns the due time of the next check. Skips planned times that are older than `catch_up`.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -120,15 +118,14 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // The last planned time whose delayed time is at or before `slot` still gets a check. Earlier planned
-                // times get none.
+                // The last planned time whose delayed time is at or before `slot` still gets a check. Earlier ones get
+                // none.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
     }
 
-    /// For a check that missed its slot, `on_missed` overrides `catch_up`. Only `on_missed => 'run'` leaves `catch_up`
-    /// in force.
+    /// If a check missed its slot, `catch_up` counts only with `on_missed => 'run'`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
@@ -159,8 +156,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// A failed run is repeated only before the next planned check. The `retry_at` of a final failure can postpone the
-    /// next planned check.
+    /// A failed run is repeated only before the next planned check. A final failure's `retry_at` can postpone this
+    /// check.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);

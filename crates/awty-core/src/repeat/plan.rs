@@ -1,6 +1,6 @@
 //! The planned times of `every` or `cron` in a time zone, restricted by a start, an end and a calendar.
 //!
-//! Invariant: planned times are whole microseconds in increasing order. [`super::Repetition`] delays and rounds them.
+//! Invariant: planned times are whole microseconds in increasing order.
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
@@ -49,8 +49,7 @@ pub struct Plan<Z> {
     starts: Option<Time>,
     ends: Option<Time>,
     calendar: Option<Rc<Calendar<Z>>>,
-    /// `every` counts from this anchor. For clock time, the anchor is a time in UTC. For calendar time, it is a local
-    /// time.
+    /// `every` counts from this anchor, in UTC for clock time, and in local time for calendar time.
     anchor: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Each planned time is delayed by the entity's jitter, and then rounded up to a slot. The check is due at this slot.
+//! Each planned time is delayed by the entity's jitter, and then rounded up to a slot.
 //!
 //! Invariant: a slot is never before its planned time, and a later planned time never has an earlier slot.
 

@@ -9,8 +9,8 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-/// When a row reaches each level. Level 1 is due `within` after the start of the row's clock. Without `within`, each
-/// row has its own due time. Higher levels count from the same start.
+/// Level 1 is due `within` after the start of the row's clock. Without `within`, each row has its own due time. Higher
+/// levels count from the same start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -58,10 +58,6 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Reminders come before level 1, the longest first. The alert of the last level is sent again after `every`.
-    ///
-    /// # Errors
-    /// [`LevelError`] unless each length is positive, and each reminder is shorter than the previous one of its kind
-    /// (days or hours).
     pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
         if remind.len() > MAX_REMINDERS {
             return Err(LevelError::TooManyReminders);
@@ -114,8 +110,8 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // No level may be due before a lower level. Lengths of one kind (days or hours) grow with the level. So only
-        // the nearest lower level of the other kind must be compared.
+        // No level may be due before a lower level. Only the nearest lower level of the other kind (days or hours) must
+        // be compared, because lengths of one kind grow with the level.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }

@@ -1,7 +1,6 @@
 //! Decides when a row of a watched table is late, and which level the row's alert has.
 //!
 //! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
-//! While the calendar is closed, a level is raised only until one slot width after its slot.
 //!
 //! Invariant: the verdict depends only on the row, its open alert and the clock.
 
@@ -108,7 +107,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    // The row's clock is stopped. The row is read again after a day, in case no trigger notices the end of the stop.
+    // The row's clock is stopped. A daily check finds the end of the stop if no trigger does.
     if stops.since().is_some() {
         return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
     }
@@ -131,7 +130,6 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     }
     let is_due = |level| slot(level).filter(|slot| *slot <= now).map(|slot| (level, slot));
     let highest = (alert.level + 1..).map_while(is_due).last();
-    // A held alert is not sent again.
     let repeat = |told_at: Option<Time>| {
         let last = told_at.filter(|_| !alert.is_held(now)).map(|told_at| width.floor(told_at))?;
         levels.again(last).map(|time| width.round_up(levels.moved(time, stops, last)))

@@ -40,8 +40,7 @@ impl Stops {
         Self { past: self.past.clone(), since: None }
     }
 
-    /// Stops the row's clock at `at`, but not before `earliest` or the end of the last stop. If the clock is already
-    /// stopped, nothing changes.
+    /// Stops the row's clock at `at`, but not before `earliest` or the end of the last stop.
     pub fn begin(&mut self, at: Time, earliest: Time) {
         let last = self.past.last().map_or(Time::MIN_UTC, |stop| stop.end);
         self.since = self.since.or(Some(at.max(earliest).max(last)));

@@ -1,8 +1,7 @@
 //! Cron expressions, and the times that they match in a time zone.
 //!
 //! Invariant: days match as in Vixie cron. A time of day is *fixed* if neither the minute field nor the hour field
-//! begins with `*`. A fixed time comes once a day: at the end of the gap if the clocks skip it, and the first time if
-//! they show it twice. Any other time comes whenever the clocks show it.
+//! begins with `*`. When clocks change, a fixed time comes once, and any other time comes whenever the clocks show it.
 
 mod fault;
 mod field;

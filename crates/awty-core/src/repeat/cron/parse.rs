@@ -1,7 +1,6 @@
 //! Reads cron expressions of 5 fields, of 6 fields with the second first, or a word such as `@daily`.
 //!
-//! Invariant: ambiguous text is refused, and the error suggests another text. The work is proportional to the length of
-//! the text.
+//! Invariant: ambiguous text is refused. The work is proportional to the length of the text.
 
 use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};

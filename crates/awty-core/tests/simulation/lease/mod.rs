@@ -1,5 +1,5 @@
 //! Simulates external workers (promise P14 in docs/promises.md). No check has two leases at a time, and no check is
-//! lost. If a check is handed out again, the new lease has the same key.
+//! lost.
 
 mod ledger;
 mod server;
