@@ -1,4 +1,4 @@
-//! `/alerts`: late rows with the person who holds each alert, and rows that were late earlier.
+//! `/alerts`: rows that are late, with the holder of each alert, and rows that were late earlier.
 
 use super::fail::View;
 use super::frame;

@@ -1,7 +1,7 @@
 //! Reads answers of the API.
 //!
-//! Invariant: the body of a request stays JSON text. serde_json cannot read deeply nested bodies, and the parsed values
-//! of a body would take many times the memory of its text.
+//! Invariant: a request's body stays JSON text, because serde_json cannot read deeply nested bodies, and parsed values
+//! need much more memory.
 
 use super::form::Form;
 use axum::http::{HeaderMap, header};

@@ -1,4 +1,4 @@
-//! `/attempts/{lease}`: one call, with its address, its phases, its answer and a verdict in words.
+//! `/attempts/{lease}`: one call, with its address, its phases and its answer.
 
 use super::fail::{Fail, View};
 use super::frame;
@@ -18,8 +18,7 @@ const PHASES: [(&str, &str); 4] = [
     ("first_byte", "waiting for the answer"),
 ];
 
-/// Returns the path of a call's page. The query has the schedule and the time, so that the database finds the call
-/// quickly.
+/// The query of the path has the schedule and the time, so that the database finds the call quickly.
 pub fn place(lease: &str, schedule: &str, at: &str) -> String {
     format!("/attempts/{lease}?schedule={}&at={}", encoded(schedule), encoded(at))
 }
@@ -83,8 +82,7 @@ fn verdict(call: &Value) -> Markup {
     }
 }
 
-/// Shows the schedule's current headers, because a call does not store its headers. The API hides values that may be
-/// secrets.
+/// Shows the schedule's current headers, because a call does not store its headers.
 fn headers(request: &Value) -> Markup {
     let headers = request["headers"].as_object().into_iter().flatten();
     let rows: Vec<_> = headers.map(|(name, value)| vec![html! { (name) }, html! { (string(value)) }]).collect();

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// A call that starts later than this after its slot is shown as late.
 const LATE: TimeDelta = TimeDelta::seconds(10);
 
-/// Causes whose end time the database has stored, and the sentence for each. The time follows the sentence.
+/// Causes whose end time the database has stored, and the sentence before that time.
 const ENDS: [(&str, &str); 5] = [
     ("job", "Its job was paused until"),
     ("server", "The database server was down; it started at"),
@@ -24,7 +24,7 @@ const ENDS: [(&str, &str); 5] = [
 
 pub struct Last {
     calls: Vec<calls::Item>,
-    /// Index of the newest late call in `calls`, and the numbers of other endpoints that were called meanwhile.
+    /// Index of the newest late call in `calls`, and how many other endpoints were called meanwhile.
     late: Option<(usize, Value)>,
 }
 
@@ -87,8 +87,8 @@ impl Last {
     }
 }
 
-/// Says which stop of calls ended while the call was late, and when. If other endpoints were called in that time, only
-/// a stop of this schedule counts.
+/// Says which stop of calls ended while the call was late. If other endpoints were called in that time, only a stop of
+/// this schedule counts.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);

@@ -1,7 +1,6 @@
 //! Turns numbers into the points of a chart.
 //!
-//! Invariant: a chart has at most [`MOST`] points. Each point is one bucket of time. A bucket without a number is a
-//! gap.
+//! Invariant: a chart has at most [`MOST`] points. A bucket of time without a number is a gap.
 
 use std::fmt::Write;
 
@@ -48,7 +47,7 @@ impl Range {
         (distance < self.count).then_some(distance)
     }
 
-    /// Puts each value into its bucket. `add` joins the values of one bucket. Values outside of the range are left out.
+    /// `add` joins the values of one bucket. Values outside of the range are left out.
     pub fn place<T: Clone>(
         &self,
         values: impl IntoIterator<Item = (i64, T)>,
@@ -101,7 +100,7 @@ pub struct Block {
     pub high: f64,
 }
 
-/// Stacks the series of each bucket. Returns the blocks of each series, beginning with the lowest series.
+/// Returns the blocks of each series, beginning with the lowest series of the stack.
 pub fn stack(series: &[Vec<Option<f64>>], top: f64) -> Vec<Vec<Block>> {
     let count = series.iter().map(Vec::len).max().unwrap_or(0);
     let mut below = vec![0.0; count];

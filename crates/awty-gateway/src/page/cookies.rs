@@ -1,5 +1,3 @@
-//! Reads cookies.
-
 use axum::http::{HeaderMap, header};
 
 pub fn value(headers: &HeaderMap, name: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! `/entity`: everything that awty did and will do for one entity, and the forms that change the entity's checks.
+//! `/entity`: past and pending checks of one entity, and the forms that change them.
 
 use super::calls::Last;
 use super::fail::{Fail, View};
@@ -122,7 +122,7 @@ fn trial(check: &Value, writes: bool) -> Markup {
     }
 }
 
-/// Runs a check's function and undoes all changes. This request returns the view, because nothing is stored.
+/// Runs a check's function and undoes all changes. The answer shows the result, because nothing is stored.
 pub async fn try_job(visit: Visit, form: Form) -> View {
     visit.asker.may("write")?;
     let need = |name| visit.query.need(name);

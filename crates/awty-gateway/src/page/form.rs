@@ -1,5 +1,3 @@
-//! Reads forms and queries.
-
 use super::fail::Fail;
 use super::state::{OfRole, Page};
 use crate::api::Room;
@@ -60,7 +58,7 @@ impl Form {
     }
 }
 
-/// Refuses an address that begins with two slashes, or with a slash and a backslash, because it leads to another site.
+/// An address with two slashes, or a slash and a backslash, at its beginning leads to another site.
 pub fn is_local(place: &str) -> bool {
     place.starts_with('/') && !place.starts_with("//") && !place.contains(['\\', '\r', '\n', '\t'])
 }

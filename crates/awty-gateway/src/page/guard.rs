@@ -1,4 +1,4 @@
-//! Refuses forms from other sites, gives each request of the page a time limit, and sets the headers of each answer.
+//! Refuses forms from other sites, and limits how long a request of the page may take.
 //!
 //! Invariant: unread answers of the page count against the memory limit of their role. Browsers store no answer of the
 //! page, show none in a frame, and run no script.
@@ -55,8 +55,7 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
     response
 }
 
-/// Over TLS and to this machine, browsers send `Sec-Fetch-Site`. Without this header, `Origin` must name the host of
-/// the request. A request without both headers is refused.
+/// Over TLS and to this machine, browsers send `Sec-Fetch-Site`. Otherwise `Origin` must name the host of the request.
 fn is_same_site(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text("sec-fetch-site") {

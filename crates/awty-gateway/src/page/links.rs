@@ -95,7 +95,7 @@ impl Seen<'_> {
         ]
     }
 
-    /// Makes a link that is broken if one of awty's reasons contains one of these texts.
+    /// The link is broken if one of awty's reasons contains one of `words`.
     fn unless(&self, name: &'static str, words: &[&str]) -> Link {
         let of_database = ["why", "last_error"].into_iter().filter_map(|field| self.database[field].as_str());
         let found = self.findings.iter().flat_map(|finding| [string(&finding["finding"]), string(&finding["detail"])]);

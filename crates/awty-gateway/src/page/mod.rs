@@ -1,11 +1,7 @@
-//! The page: views in HTML that show what is late, what fails and why nothing runs.
+//! Views in HTML show what is late, what fails and why nothing runs.
 //!
-//! - [`visit`] is one signed-in request; [`session`] signs in and out; [`guard`] refuses cross-site posts and sets headers.
-//! - [`document`] is any HTML page, and [`frame`] the layout around each view; [`parts`] and [`words`] are what the views have in common.
-//! - [`chart`] turns numbers into points, and [`draw`] turns points into SVG. The other files have one view each.
-//!
-//! Invariant: the page works without JavaScript. The database decides what a role sees, because each view reads in a
-//! transaction with that role. Everything about HTTP goes through the API, so that its checks hold here too.
+//! Invariant: the page works without JavaScript. Each view reads in a transaction with the visitor's role, so the
+//! database decides what the role sees. Views of HTTP calls use the API, so that its checks hold here too.
 
 mod alerts;
 mod answer;

@@ -14,8 +14,7 @@ pub const fn number(name: &'static str) -> Column {
     Column(name, true)
 }
 
-/// On narrow screens, each row becomes a block, and each cell has its heading before it. The ARIA roles tell screen
-/// readers that the blocks are still a table.
+/// On narrow screens, each row becomes a block. The ARIA roles tell screen readers that the blocks are still a table.
 pub fn table(caption: &str, columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
     html! {
         table role="table" {
@@ -45,7 +44,7 @@ pub fn table(caption: &str, columns: &[Column], rows: Vec<Vec<Markup>>) -> Marku
     }
 }
 
-/// What a view shows instead of an empty table: a sentence, and a command that helps.
+/// Shown instead of an empty table: a sentence, and a command that helps.
 pub fn empty(caption: &str, sentence: &str, statement: Option<&str>) -> Markup {
     html! {
         section.empty {
@@ -61,8 +60,8 @@ pub fn select(what: &str) -> String {
     format!("{} {what};", "SELECT")
 }
 
-/// A click selects the whole text. Control characters are shown as pictures, because a pasted ^C would end a text
-/// inside the command. The terminal would run the rest as a second command.
+/// Control characters are shown as pictures. Otherwise a pasted ^C would end the command, and the terminal would run
+/// the rest of the text.
 pub fn command(text: &str) -> Markup {
     let shown = text.chars().map(|letter| match letter {
         '\n' | '\t' => letter,
@@ -163,7 +162,7 @@ pub fn button(action: &str, label: &str, fields: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// A labelled field. Its error says what to write instead.
+/// The error says what to write instead.
 pub fn field(label: &str, name: &str, value: &str, hint: &str, error: Option<&str>) -> Markup {
     let about = format!("{name}-about");
     html! {
@@ -183,7 +182,6 @@ pub fn next_page(place: Option<String>) -> Markup {
     html! { @if let Some(place) = place { p { a rel="next" href=(place) { "Older" } } } }
 }
 
-/// The first reason why nothing runs, and a command that helps.
 pub fn reason(why: &str, fix: Option<&str>) -> Markup {
     html! {
         section.notice role="status" {

@@ -1,5 +1,3 @@
-//! Finds the command that gives a role the rights that it lacks.
-
 use std::sync::OnceLock;
 
 tokio::task_local! {

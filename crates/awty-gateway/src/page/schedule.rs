@@ -1,4 +1,4 @@
-//! `/schedules/{id}`: one endpoint with its settings, its next times, its charts and its last calls.
+//! `/schedules/{id}`: one schedule with its settings, its next times, its charts and its last calls.
 
 use super::answer::BODY;
 use super::calls::Last;
@@ -76,8 +76,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     Ok(frame::live(&visit, string(&row["uri"]), body))
 }
 
-/// Returns the range for an address that names none: a day, or for a new schedule the shortest range with all its
-/// calls.
+/// If the address names no range, returns a day, or for a new schedule the shortest range with all its calls.
 fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static str) {
     let age = created.map_or(i64::MAX, |created| (crate::clock::now() - created).num_seconds());
     let fits = |(_, step, buckets, _): &(_, i64, usize, _)| age < step * *buckets as i64;

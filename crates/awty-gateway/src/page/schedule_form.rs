@@ -1,5 +1,5 @@
-//! `/schedules/new` and `/schedules/{id}/edit`: the form of a schedule. The API checks the fields. Each error is shown
-//! at its field, together with the text that the person has typed.
+//! `/schedules/new` and `/schedules/{id}/edit`: the form of a schedule. The API checks the fields, and each error is
+//! shown at its field.
 
 use super::answer::{BODY, Called};
 use super::fail::{Fail, View};

@@ -1,7 +1,6 @@
-//! Signs people in and out, and stores the time zone that they choose. The cookie contains the token, and the gateway
-//! stores no session.
+//! Signs people in and out. The cookie contains the token, and the gateway stores no session.
 //!
-//! Invariant: no script and no other site can use the cookie. Over TLS, the cookie's name has the prefix `__Host-`.
+//! Invariant: no script and no other site can use the cookie.
 
 use super::fail::{Fail, View};
 use super::form::{Form, is_local, see};
@@ -16,7 +15,7 @@ use std::sync::Arc;
 const LASTS: u32 = 12 * 3_600;
 const YEAR: u32 = 366 * 86_400;
 
-/// The prefix needs TLS, because browsers refuse `__Host-` without TLS.
+/// Browsers refuse the prefix `__Host-` without TLS.
 const fn name(secure: bool) -> &'static str {
     if secure { "__Host-awty" } else { "awty" }
 }

@@ -1,4 +1,4 @@
-//! `/slots`: the checks of the next hour and the next day, the heaviest slot, and the checks of one slot.
+//! `/slots`: the checks of the next hour and the next day, and the checks of one slot.
 
 use super::chart::Range;
 use super::draw::{Band, Chart, Series, Unit};
@@ -17,11 +17,11 @@ use std::collections::BTreeMap;
 const ROWS: i64 = 200;
 
 pub struct Span {
-    /// In the address.
+    /// Value of the query parameter in the address.
     name: &'static str,
     title: &'static str,
     heaviest: &'static str,
-    /// Intervals of PostgreSQL.
+    /// Intervals in PostgreSQL's syntax.
     ahead: &'static str,
     step: &'static str,
     seconds: i64,

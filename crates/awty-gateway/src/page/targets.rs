@@ -1,4 +1,4 @@
-//! `/targets`: the limits, the block and the circuit breaker of each target, and the forms that block a target.
+//! `/targets`: each target's limits, block and circuit breaker, and the forms that block a target.
 
 use super::fail::{Fail, View};
 use super::form::{Form, see};

@@ -51,7 +51,6 @@ impl FromRequestParts<Arc<Page>> for Visit {
         let place = parts.uri.path_and_query().map_or("/", |place| place.as_str()).to_owned();
         let next = || Fail::SignIn(if parts.method.is_safe() { place.clone() } else { "/".into() });
         let Some(token) = session::token(&parts.headers, page.secure) else {
-            // If a link on another site leads here, a browser sends no cookie that is SameSite=Strict.
             let site = parts.headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
             return Err(if parts.method == Method::GET && site == Some("cross-site") { Fail::Again } else { next() });
         };
@@ -92,7 +91,7 @@ impl Visit {
         self.asker.may("write").is_ok()
     }
 
-    /// Begins a transaction and counts the late rows, because each view's title has their number.
+    /// Counts the late rows too, because each view's title has their number.
     pub async fn read(&self) -> Result<Reading, Fail> {
         let reading = self.change().await?;
         self.late.store(views::late_count(&reading).await?, Ordering::Relaxed);
@@ -117,7 +116,7 @@ impl Visit {
         Ok(tried)
     }
 
-    /// Counts only the late rows. For a view whose other content comes from the API.
+    /// For a view whose other content comes from the API.
     pub async fn count(&self) -> Result<(), Fail> {
         self.end(self.read().await?).await
     }

@@ -25,7 +25,7 @@ pub async fn show(visit: Visit) -> View {
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
-    // A finding with the same command has the same cause as the first reason, so the page leaves it out.
+    // A finding with the same command has the same cause as the first reason.
     let is_told = |fix: Option<&str>| why.is_some() && fix.is_some() && fix == database["fix"].as_str();
     let clock = clock(&times, &database["last_slot_run"], asked);
     let chain = links::Seen {
@@ -62,8 +62,7 @@ pub async fn show(visit: Visit) -> View {
     Ok(frame::live(&visit, "Why", body))
 }
 
-/// Says whether the clock of the database is wrong. If it is, checks may seem to be overdue although they are not due
-/// yet.
+/// If the clock of the database is wrong, checks may seem to be overdue although they are not due yet.
 fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<String> {
     let (there, last) = (moment(&times["now"])?, moment(last_slot_run));
     let (off, back) = (there - now, last.map(|last| last - there));

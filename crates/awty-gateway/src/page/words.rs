@@ -47,7 +47,7 @@ pub fn millis(millis: i64) -> String {
     let (size, name) = UNITS[first];
     let rest = millis % size;
     match UNITS.get(first + 1).filter(|(next, _)| rest >= *next) {
-        // From a day on, minutes are left out, because the page shows the absolute time beside the duration.
+        // From a day on, minutes are left out.
         Some((next, below)) => format!("{} {name} {} {below}", millis / size, rest / next),
         None => format!("{} {name}", millis / size),
     }

@@ -1,4 +1,4 @@
-//! The time zone of the times on the page. A person chooses the zone at the foot of a view, and a cookie stores it.
+//! A person chooses the time zone of the page at the foot of a view, and a cookie stores it.
 
 use super::cookies;
 use axum::http::HeaderMap;
@@ -11,7 +11,6 @@ tokio::task_local! {
     static ZONE: TimeZone;
 }
 
-/// Name of the cookie.
 pub const COOKIE: &str = "zone";
 /// No time zone has a longer name.
 const LONGEST: usize = 64;

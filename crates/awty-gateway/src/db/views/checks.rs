@@ -57,8 +57,7 @@ const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
     FROM pg_catalog.pg_settings AS s WHERE s.name IN ('search_path', 'TimeZone')";
 /// Uses no operator, because the role's own search path could contain another operator of this name.
 const TRY: &str = "SELECT pg_catalog.to_jsonb(t) FROM awty.dry_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) AS t";
-/// Reads the checks of each job by an index, because other roles may have many checks of this name. Reads at most
-/// 10,000 held checks of each job.
+/// Reads the checks of each job by an index, because other roles may have many checks of this name.
 pub const NAMED: &str = concat!(
     check!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
@@ -91,8 +90,8 @@ macro_rules! ended {
             'http', EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job)) "
     };
 }
-/// Makes PostgreSQL read the newest rows of a job in the order of an index. Without statistics of jobs, it expects few
-/// rows, and would read and sort all of them.
+/// Makes PostgreSQL read the newest rows of a job by an index. Without statistics of jobs, it expects few rows, and
+/// would sort all of them.
 pub const BY_INDEX: &str = "SELECT pg_catalog.set_config('enable_sort', 'off', true)";
 pub const PROBLEMS: &str = concat!(
     ended!(),

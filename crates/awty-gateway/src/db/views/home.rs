@@ -1,4 +1,4 @@
-//! Reads what the start page shows, and the number of late rows for the title of each page.
+//! Reads the figures of the start page, and the number of late rows for each page's title.
 
 use super::all;
 use crate::db::schedules::ms;
@@ -22,8 +22,8 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
           AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1)
         ORDER BY c.next_check_at, c.id LIMIT $1) AS f
     ORDER BY f.next_check_at LIMIT $1";
-/// Leaves out the checks of schedules, because [`ENDPOINTS`] has them. Includes sends, because a send has no schedule.
-/// OFFSET 0 makes the planner look each schedule up by the index.
+/// Leaves out the checks of schedules, because [`ENDPOINTS`] has them. OFFSET 0 makes the planner look each schedule up
+/// by the index.
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty.failing AS f
@@ -131,8 +131,8 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
     all(request, BEHIND, &[&limit]).await
 }
 
-/// Returns the number of checks by job and step. Returns None if more than [`MOST_AHEAD`] checks will be due, because
-/// counting them by step would take long.
+/// Returns the number of checks by job and step, or `None` for more than [`MOST_AHEAD`] checks, because counting them
+/// would take long.
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<Vec<Value>>, Trouble> {
     if number(request, DUE_AHEAD, &[&ahead, &(MOST_AHEAD + 1)]).await? > MOST_AHEAD {
         return Ok(None);
@@ -140,7 +140,7 @@ pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<
     all(request, AHEAD, &[&ahead, &step]).await.map(Some)
 }
 
-/// Returns the earliest due time of a pending check. Leaves out paused jobs.
+/// Leaves out paused jobs.
 pub async fn next_due(request: &Request) -> Result<Value, Trouble> {
     let row = request.maybe(NEXT_DUE, &[]).await?;
     Ok(row.map(|row| row.try_get::<_, Option<Value>>(0)).transpose()?.flatten().unwrap_or_default())
