@@ -1,5 +1,5 @@
 //! Invariant: a duration is a whole number of milliseconds, and its canonical form parses to the same number. [`parse`]
-//! refuses zero. It also refuses months and years, because they have no fixed length.
+//! refuses months and years, because they have no fixed length.
 
 use jiff::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

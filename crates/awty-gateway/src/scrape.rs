@@ -1,4 +1,4 @@
-//! Invariant: a scrape of the metrics waits at most a few seconds for the database. It leaves out values that would
+//! Invariant: a scrape of the metrics waits at most a few seconds for the database, and leaves out values that would
 //! take longer.
 
 use crate::db::{Figures, Target};
@@ -37,9 +37,7 @@ pub fn router(worker: Arc<Worker>) -> Router {
 
 impl Seen {
     /// Returns how many circuit breakers have opened since the last scrape. A breaker with another closing time has
-    /// opened again.
-    ///
-    /// A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
+    /// opened again. A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()
@@ -75,7 +73,7 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this query is too slow, `seen.until` does not change, so that the next scrape counts the missing checks.
+        // If this query is too slow, `seen.until` stays, so that the next scrape counts the missing checks.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }

@@ -1,5 +1,5 @@
-//! Invariant: after SIGTERM, running calls have the time `drain` to end. Leases of unfinished calls expire later, and
-//! these calls are made again with the same key.
+//! Invariant: after SIGTERM, running calls have the time `drain` to end. Unfinished calls are made again with the same
+//! key after their leases expire.
 
 use crate::api::Api;
 use crate::config::{Config, Secrets};
@@ -22,7 +22,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Connections per pool. Each kind of statement has its own pool, so that waiting statements do not delay other kinds.
+/// Connections per pool. Each kind of statement has its own pool, because waiting statements must not delay other
+/// kinds.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 const OF_REQUESTS: usize = api::CHANGES + api::READS;

@@ -1,7 +1,6 @@
 //! Repeats a request whose transaction conflicted with another transaction.
 //!
-//! Limits the memory for request bodies, for each role and in total. Only a request with a valid token gets memory for
-//! a large body.
+//! Limits the memory for request bodies. Only a request with a valid token gets memory for a large body.
 
 use super::auth::Asker;
 use super::permits::{Room, Seen};
@@ -45,7 +44,7 @@ fn room(said: Option<u64>, largest: usize) -> u32 {
 }
 
 impl Api {
-    /// Reserves memory for a form of the page. Only a signed-in role gets memory for a large form.
+    /// Only a signed-in role gets memory for a large form of the page.
     pub async fn form(&self, role: Option<&str>, said: Option<u64>, largest: usize) -> Result<Option<Room>, Problem> {
         match (role, room(said, largest)) {
             (_, 0) => Ok(None),

@@ -1,8 +1,7 @@
 //! Limits how many API requests use the database at the same time.
 //!
-//! Invariant: the requests of one role never use all connections. A role's reads do not wait for its changes.
-//!
-//! All roles with slow reads share one connection. A request's time limit includes its wait for a permit.
+//! Invariant: the requests of one role never use all connections. A role's reads do not wait for its changes. All roles
+//! with slow reads share one connection.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -12,15 +11,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const EACH: usize = 2;
 pub const CHANGES: usize = 3;
-/// Changes never use these database connections. The gateway keeps them for reads and for looking up tokens.
+/// Changes never use these database connections, which serve reads and look-ups of tokens.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
 /// A read that takes longer than this makes its role slow for [`SLOW_FOR`].
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// In KiB. Limits the large request bodies of one role. The role's unread answers and forms have separate limits of
-/// this size.
+/// In KiB, for each role: the limit of large request bodies, of unread answers, and of forms.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -75,8 +73,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts measuring how long a read takes. The caller must already have a database connection, because time spent
-    /// waiting for a connection must not make a read slow.
+    /// Starts measuring how long a read takes. The caller must already have a database connection, because waiting for
+    /// a connection must not make a read slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -129,8 +127,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// Forms have a memory limit of their own. A form keeps its memory while the page sends a request to the API, and
-    /// this request needs memory too. With a common limit, both could wait for each other.
+    /// Forms have their own memory limit. A form keeps its memory while its request to the API needs memory too. With a
+    /// common limit, both could wait for each other.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

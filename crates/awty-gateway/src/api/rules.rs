@@ -41,7 +41,7 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
-    // If this code resolved host names, a broken name server would make it refuse good requests.
+    // Host names are not resolved here. Otherwise a broken name server would make good requests fail.
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }

@@ -1,5 +1,5 @@
-//! If a client sends a field back exactly as GET showed it, the field keeps its stored value. Otherwise secrets and
-//! months would be lost, because GET hides secrets and shows a month as 30 days.
+//! If a client sends a field back as GET showed it, the field keeps its stored value. Otherwise secrets and months
+//! would be lost, because GET hides secrets and shows a month as 30 days.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;

@@ -1,7 +1,7 @@
 //! Stores ("books") the answers of calls.
 //!
-//! Invariant: the transaction that stores an answer also makes the changes that follow from the answer, such as ending
-//! the schedule. An answer whose lease is no longer valid changes nothing.
+//! Invariant: the transaction that stores an answer also makes the changes that follow from the answer. An answer whose
+//! lease is no longer valid changes nothing.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -77,13 +77,13 @@ impl Db {
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // `void`: the lease is no longer valid. `busy`: another session locks the check, so the gateway stores the
-            // answer later.
+            // `void`: the lease is no longer valid. `busy`: another session locks the check, so the answer is stored
+            // later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
             // Leaves out changes of schedules that another session locks. The schedule's next answer makes the change,
-            // because the gateway compares each answer with the stored row.
+            // because each answer is compared with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

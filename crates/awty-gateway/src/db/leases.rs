@@ -50,11 +50,11 @@ impl Lease {
     }
 }
 
-/// A claim is flushed to disk before its calls are made. Otherwise a crash of the server could undo the claim, and the
-/// scheduled call would be made a second time with another key.
+/// A claim is flushed to disk before its calls are made. Otherwise a crash could undo the claim, and its calls would be
+/// made again with other keys.
 ///
-/// The lock_timeout ends before the gateway gives up the connection. Otherwise the claim could succeed after that, and
-/// no worker would have its leases.
+/// The lock_timeout ends before the gateway gives up the connection. Otherwise the claim could succeed later, and no
+/// worker would have its leases.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline

@@ -78,7 +78,7 @@ impl From<tokio_postgres::Error> for Trouble {
                 message: refused.message().into(),
                 hint: refused.hint().map(str::to_owned),
             },
-            // This error is a bug of the gateway, and not a failure of the database.
+            // This error is a bug of the gateway.
             None if std::error::Error::source(&error)
                 .is_some_and(|cause| cause.is::<tokio_postgres::types::WrongType>()) =>
             {
@@ -92,8 +92,8 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// If a caller is cancelled, closes its connection instead of returning it to the pool, because the caller's statement
-/// may still run.
+/// If a caller is cancelled, its connection is closed and not returned to the pool, because the caller's statement may
+/// still run.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -140,8 +140,7 @@ impl Db {
         }
     }
 
-    /// Closes idle connections. Each of the three pools keeps one, because three connections must suffice for the
-    /// gateway.
+    /// Closes idle connections, except for one in each pool. The gateway must work with only three connections.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
@@ -165,10 +164,10 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database, so that the guard refuses calls to the database.
+    /// Returns the addresses of the database, to which the guard refuses calls.
     ///
-    /// A database that the gateway reaches through a socket or loopback may listen on all addresses of this machine.
-    /// The result then contains the unspecified address, so the guard refuses all of them.
+    /// A database behind a socket or loopback may listen on all addresses of this machine. The result then contains the
+    /// unspecified address, so the guard refuses all of them.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

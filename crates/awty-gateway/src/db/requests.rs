@@ -13,7 +13,7 @@ pub struct Token {
 }
 
 /// Commits asynchronously, so a crash may lose the token's time of last use. Otherwise, a missing standby could block
-/// the page that reports the missing standby.
+/// the page that reports it.
 const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
     LATERAL awty_http_internal.token_of(CASE WHEN s.setting IS NOT NULL THEN $1::bytea END) AS t";
@@ -81,8 +81,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Closes the database session after this request, because a role's function may leave locks or settings in the
-    /// session.
+    /// Closes the database session after this request, because a role's function may leave locks or settings behind.
     pub(super) const fn close_session(&mut self) {
         self.closes = true;
     }

@@ -63,8 +63,7 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// The lateral join uses the index on job and id, so that the query reads no schedules of other tenants. A list of
-/// paused schedules uses the index on paused schedules.
+/// The lateral join uses the index on job and id, so that the query reads no schedules of other tenants.
 pub const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w

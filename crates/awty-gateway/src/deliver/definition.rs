@@ -78,7 +78,7 @@ impl Default for Definition {
     }
 }
 
-/// A null counts as present, so `"body": null` is a body.
+/// A null counts as present: `"body": null` is a body.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }

@@ -27,7 +27,7 @@ pub struct Delivery {
     pub check_count: i32,
     pub first_check_at: DateTime<Utc>,
     pub next_check_at: DateTime<Utc>,
-    /// Idempotency key. All attempts of a call have the same key.
+    /// All attempts of a call have the same idempotency key.
     pub key: String,
 }
 
@@ -100,8 +100,7 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// Checks that the target is the origin of the URI, because the target's limits, blocks and circuit breaker must apply
-/// to the call.
+/// The target must be the origin of the URI, because the target's limits, blocks and circuit breaker apply to the call.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;

@@ -14,17 +14,17 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Lock timeouts for storing a whole batch, and for storing a part of a batch. A locked check causes no wait, because
-/// awty reports its answer as `busy`.
+/// Lock timeouts for a whole batch, and for a part of a batch. A locked check causes no wait, because awty reports its
+/// answer as `busy`.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// Pause before the gateway tries again to store an answer that a client's lock has delayed.
+/// Pause before the gateway tries again to store an answer behind a client's lock.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// True if a client's lock has delayed these answers. The gateway stores other batches first.
+    /// True if a client's lock has delayed these answers. Other batches come first.
     is_locked: bool,
 }
 

@@ -14,17 +14,17 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// awty allows at most this many checks in one claim.
 const LARGEST: usize = 1_000;
-/// All calls of a claim begin together after the claim. So a claim of several jobs takes fewer checks. Otherwise one
-/// tenant's many due checks would delay the calls of others.
+/// A claim of several jobs takes fewer checks, because all calls of a claim begin together. Otherwise one tenant's due
+/// checks would delay the calls of others.
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between the end of a call and the next claim. The gateway does not wait for awty's next slot, because a target
-/// at its limit accepts another call as soon as one ends.
+/// Pause between the end of a call and the next claim. The gateway does not wait for the next slot, because a target at
+/// its limit accepts another call at once.
 const FOLLOW: Duration = Duration::from_millis(100);
 /// After this many stored answers, the pause `FOLLOW` ends early.
 const ENOUGH: usize = 100;
-/// Pause of the claim loop if the gateway has no job to claim, or if every job already makes its share of the calls.
+/// Pause if the gateway has no job to claim, or if every job already makes its share of the calls.
 const IDLE: Duration = Duration::from_secs(5);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -32,7 +32,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 struct Turn {
     wait: Duration,
     left_out: usize,
-    /// True if the claim loop claims again at once, without asking the database first whether checks are due.
+    /// True if the claim loop claims again without asking the database first whether checks are due.
     claimed: bool,
 }
 
@@ -161,7 +161,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each claim begins at another place of the list, so that the same jobs are not always claimed last.
+        // Each claim begins at another place of the list, so that no job is always claimed last.
         let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;

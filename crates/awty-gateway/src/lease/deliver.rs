@@ -38,8 +38,7 @@ pub(super) async fn deliver(
     let lateness = seconds(now - lease.delivery.next_check_at);
     let done = caught(work(&worker, &mut lease, room, queue, lateness)).await;
     let (verdict, result, duration) = done.unwrap_or_else(|| {
-        // The task has panicked. Without this answer, heartbeats would extend the lease until its deadline, and then
-        // the call would be made again.
+        // The task has panicked. Without this answer, heartbeats would extend the lease until its deadline.
         let message = "internal: the gateway could not make this call; its log says why".into();
         not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
     });
@@ -84,8 +83,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // Without the schedule's row, the call would be made with default values. So the gateway does not make the
-        // call.
+        // Without the schedule's row, the call would be made with default values.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
@@ -103,14 +101,14 @@ async fn work(
     let mut call = match request(&lease.delivery, &mut definition, &context) {
         Ok(call) => call,
         Err(Unmade { why, may_come, fault }) => {
-            // If a secret is missing, the call is made again later, because the secret's file may still be created.
+            // The call is made again later, because the secret's file may still be created.
             let again = || retry::next(&definition.retries, lease.delivery.attempt, now, None, spread);
             let retry_at = may_come.then(again).flatten();
             return not_made(Failed { retry_at, ..not_started(fault, format!("{fault}: {why}")) });
         }
     };
     call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
-    // `room` is the memory reserved for the body. It is released as soon as the body is sent.
+    // `room` is the body's reserved memory, which is released as soon as the body is sent.
     let _without_body = match room {
         Some(room) if call.body.is_empty() => Some(room),
         Some(room) => {

@@ -1,7 +1,6 @@
-//! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies.
-//!
-//! A place becomes free only after the database has stored the call's answer. So memory does not grow while the gateway
-//! cannot reach the database.
+//! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies. A
+//! place becomes free only after the database has stored the call's answer, so that waiting answers do not fill the
+//! memory.
 
 mod answers;
 mod aside;
@@ -56,7 +55,7 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// True as soon as the call begins, or as soon as the gateway gives the lease back without a call.
+    /// True as soon as the call begins, or the gateway gives the lease back without a call.
     begun: Arc<AtomicBool>,
     /// True after the call has ended. The call's task is then not aborted, even if the lease becomes invalid.
     answered: bool,
@@ -70,7 +69,7 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// Each activity has its own last error, so that one activity's success does not clear another activity's error.
+/// An activity's success clears only its own last error.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// In KiB. The requests of all calls together use at most this much memory.
+/// In KiB.
 const ROOM: usize = 128 * 1024;
-/// KiB that a claim reserves for each request before the request's size is known. A request can be larger only if
-/// `awty.schedule()` scheduled its check.
+/// KiB that a claim reserves for each request before the request's size is known. Only a check that `awty.schedule()`
+/// scheduled can have a larger request.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

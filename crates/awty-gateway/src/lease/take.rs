@@ -12,8 +12,7 @@ use tokio::time::Instant;
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// Used after the statement for all jobs has failed. Claims from each job alone, and skips the jobs whose claims
-    /// fail.
+    /// Used after the statement for all jobs has failed. Skips the jobs whose claims fail.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],

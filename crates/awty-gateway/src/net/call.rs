@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const HEAD: usize = 64 * 1024;
-/// A connection that is not ready again within this time is closed instead of kept.
+/// A connection that is not ready again within this time is closed.
 const SETTLE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]

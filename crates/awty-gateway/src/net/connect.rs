@@ -39,7 +39,7 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // Keeps an earlier failure such as a bad certificate, because it tells the user more than a later refused
+            // Keeps an earlier failure such as a bad certificate, because it tells the user more than a refused
             // connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),

@@ -11,8 +11,8 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// Maximum number of bytes up to the end of an answer's head: 64 KiB for the head, and 64 KiB for the 1xx answers
-/// before it. Without this limit, the HTTP library would skip any number of 1xx answers.
+/// Maximum number of bytes up to the end of an answer's head, including 1xx answers. The HTTP library alone would skip
+/// any number of 1xx answers.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

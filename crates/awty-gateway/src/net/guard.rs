@@ -1,6 +1,5 @@
-//! Invariant: the guard checks the resolved address, whatever host the URI names. The guard refuses every address that
-//! no rule allows. No setting allows calls to the gateway's own listeners, the database, or a network in
-//! `deny_networks`.
+//! Invariant: the guard checks the resolved address, and refuses every address that no rule allows. No setting allows
+//! calls to the gateway's own listeners, the database, or a network in `deny_networks`.
 
 use super::registry::{IPV4, IPV6, Row};
 use awty_core::uri::is_port_allowed;
@@ -88,8 +87,8 @@ impl Guard {
         }
     }
 
-    /// Checks that a connection leads to the address that the guard has allowed, and not to the gateway. If both ends
-    /// have the same IP address, a listener of the gateway on all addresses may have accepted the connection.
+    /// Checks that a connection leads to the address that the guard has allowed. If both ends have the same IP address,
+    /// the peer may be a listener of the gateway on all addresses.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

@@ -1,5 +1,5 @@
-//! Invariant: an idle connection is used again only for the same scheme, host, port and address. A connection that was
-//! idle for 30 s or is 5 minutes old is not used again. The pool keeps at most [`MOST`] idle connections.
+//! Invariant: an idle connection is used again only for the same scheme, host, port and address, and only until it was
+//! idle for [`REST`] or is older than [`AGE`].
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -33,8 +33,7 @@ pub struct Ready {
 }
 
 impl Drop for Ready {
-    /// Aborts the task, because a normal end of TLS would first write all waiting data. A peer that does not read could
-    /// then keep the connection open.
+    /// Aborts the task, because a normal end of TLS would first write all waiting data, and a peer need not read it.
     fn drop(&mut self) {
         self.task.abort();
     }

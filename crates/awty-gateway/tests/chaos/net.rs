@@ -1,4 +1,4 @@
-//! Gives each gateway a network namespace. A virtual cable to this machine can be unplugged.
+//! Gives each gateway a network namespace, with a virtual cable that can be unplugged.
 //!
 //! Invariant: if a test was killed, the next test removes its networks. Without root or `ip`, the gateways run on this
 //! machine, and no cable is unplugged.

@@ -1,7 +1,6 @@
 use crate::people::open;
 use crate::visitor::Browser;
 
-/// If the database does not know when a stop of calls ended, the calls of other endpoints show what was stopped.
 #[test]
 fn a_late_call_says_what_was_stopped_meanwhile() {
     let (shop, gateway, _) = open();
@@ -40,8 +39,7 @@ fn a_late_call_says_what_was_stopped_meanwhile() {
             browser.shows(view, &["35 s late", " came 35 s late. ", sentence]);
         }
     }
-    // If other endpoints were called meanwhile, only this schedule was stopped, so the end of the job's pause does not
-    // count.
+    // Only this schedule was stopped, so the end of the job's pause does not count.
     postgres(&format!("UPDATE awty.job SET resumed_at = {at} - interval '2 s'"));
     postgres(&format!("UPDATE awty_http_internal.endpoint SET changed_at = {at} - interval '1 s'"));
     browser.shows(&schedule, &[" came 35 s late. ", "The schedule was paused or changed until"]);

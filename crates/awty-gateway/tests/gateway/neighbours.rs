@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 use victim::Victim;
 
 /// In KiB. The gateway takes 214 MiB for 128 MiB of requests (docs/gateway.md). Request bodies of the API may take
-/// another 64 MiB. Without limits, the gateway took 1.68 GB.
+/// another 64 MiB.
 const MOST: u64 = 320 * 1024;
 const CALLS: usize = 25;
 

@@ -22,8 +22,7 @@ fn reads_of_a_role_go_on_while_its_changes_wait() {
     read_while_changes_wait(&shop, &[&app], &app, "2");
 }
 
-/// A read must succeed while all changes wait for a lock. No change ends meanwhile, so the read did not get a change's
-/// connection.
+/// No change ends during the read, so the read did not get a change's connection.
 fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
     let paths: Vec<String> = writers
         .iter()

@@ -101,7 +101,6 @@ fn the_chain_names_the_link_that_is_broken() {
     let origin = receiver.origin();
     is_well(&browser, "Nothing is due");
     broken(&browser, "A check is pending", "nothing is due");
-    // A check is held.
     shop.app("SELECT awty.register('mail'); SELECT awty.schedule('user', '1', 'mail', after => '0'); SELECT awty.hold('user', '1', 'mail')");
     broken(&browser, "No check is held", "1 check is held");
     told(&browser, "/why", "checks of job \"mail\" are held", "SELECT awty.release(entity_name, entity_key, job)");
@@ -116,11 +115,9 @@ fn the_chain_names_the_link_that_is_broken() {
         if page.contains("its target is full: all 1 leases are in use") { Ok(()) } else { Err(page) }
     });
     shop.app(&format!("SELECT awty.alter_target('http.app', '{origin}', reset => '{{concurrency}}')"));
-    // A target is blocked.
     shop.app(&format!("SELECT awty.alter_target('http.app', '{origin}', blocked_until => 'infinity')"));
     broken(&browser, "No target is blocked or failing", "blocked until infinity");
     shop.app(&format!("SELECT awty.alter_target('http.app', '{origin}', blocked_until => '-infinity')"));
-    // A job is paused.
     shop.app("SELECT awty.pause('mail')");
     broken(&browser, "No job is paused", "mail");
     shop.app("SELECT awty.schedule('user', '2', 'mail', after => '1 h')");
@@ -142,7 +139,7 @@ fn the_chain_names_the_link_that_is_broken() {
     broken(&browser, "Workers are free", "all workers that may run it are busy");
     told(&browser, "/why", "are busy", "consider increasing awty.max_workers_per_role or awty.max_workers");
     shop.app("SELECT awty.cancel('nap', '1', job) FROM unnest('{nap,rest}'::text[]) AS job");
-    // No standby confirms commits. The page must still answer, although it stores the token's time of last use.
+    // No standby confirms commits. The page must answer, although it stores the token's time of last use.
     let unused = Browser::of(&shop, &gateway, "app", "read");
     postgres("ALTER SYSTEM SET awty.synchronous_commit = on");
     postgres("ALTER SYSTEM SET synchronous_standby_names = 'away'");

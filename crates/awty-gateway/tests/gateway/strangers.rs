@@ -111,7 +111,7 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
     role("app").batch_execute(&schedule).unwrap();
     receiver.called("/ok", 1);
-    // A tenant's role can store rows that the gateway cannot read. Such rows may stop only this tenant's calls.
+    // A tenant's role can store rows that the gateway cannot read. Only this tenant's calls may stop.
     let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
     let schedule = |key: &str, args: &str| {
         format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")
