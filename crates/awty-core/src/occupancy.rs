@@ -1,5 +1,4 @@
-//! The state of a worker's place in shared memory changes only along these arrows. `Starting`, `Taken` and `Abandoned`
-//! can all change back to `Free`.
+//! The state of a worker's place in shared memory changes only along these arrows.
 //!
 //! ```text
 //! Free ──► Starting ──► Taken ──► Abandoned

@@ -1,7 +1,6 @@
 //! Remembers which checks a worker could not run, and when it tries them again.
 //!
-//! Invariants: a check that a client has locked is tried again within the longest wait of
-//! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK). A pause ends when the check gets another slot.
+//! Invariant: a check that a client has locked is tried again within the longest wait of [`backoff::LOCKED_CHECK`].
 
 use crate::inspections::AUDIT;
 use crate::{Mono, backoff};

@@ -14,7 +14,6 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// The gateway is not ready if its claim loop has completed no round for three slots (`awty.slot`), but at least 15 s.
-/// A round normally takes 5 s.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
 /// The gateway is not ready if it makes as many calls as it may, and no call has ended for this long.

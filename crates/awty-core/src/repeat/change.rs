@@ -1,7 +1,6 @@
 //! Changes the pending check of a repetition when a call of `repeat` or new time zone data change the plan.
 //!
-//! Invariant: a change of jitter skips no planned time whose check is still ahead. It repeats no planned time whose
-//! check is over.
+//! Invariant: a change of jitter skips no planned time, and repeats none.
 
 use super::Repetition;
 use super::local_time::Zone;

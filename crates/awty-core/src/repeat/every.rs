@@ -1,7 +1,7 @@
 //! `every` repeats a check at a fixed distance from an anchor, in clock time or in calendar time.
 //!
-//! Invariant: each planned time is computed from the anchor, and not from the previous planned time. So a plan for the
-//! 31st returns to the 31st after a short month.
+//! Invariant: each planned time is computed from the anchor. So a plan for the 31st returns to the 31st after a short
+//! month.
 
 use super::civil::{DAY, Date};
 use super::steps::step;

@@ -29,8 +29,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// The delay is shorter than `distance`, the time until the next planned time. So checks are spread even if planned
-    /// times are close together.
+    /// The delay is shorter than `distance`, the time until the next planned time.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))
     }

@@ -1,9 +1,7 @@
 //! Converts times in UTC to local times of a time zone, and back.
 //!
-//! Invariant: a later local time never gives an earlier time. A skipped local time means the end of the gap. A repeated
-//! local time means the first of its two times.
-//!
-//! The caller passes PostgreSQL's zone data, because a second copy of the data could differ.
+//! Invariant: a later local time never gives an earlier time. A skipped local time means the end of the gap, and a
+//! repeated one its first time. The caller passes PostgreSQL's zone data, because a second copy could differ.
 
 use super::civil::SECOND;
 use super::steps::step;

@@ -102,8 +102,7 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the end of the time that this check covers. Only planned times whose delayed time is later get another
-    /// check.
+    /// Planned times get another check only if their delayed time is after the returned time.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.

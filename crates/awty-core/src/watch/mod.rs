@@ -1,8 +1,7 @@
-//! Decides when a row of a watched table is late, and which level the row's alert has.
+//! Decides when a row of a watched table is late, and which level its alert has.
 //!
-//! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
-//!
-//! Invariant: the verdict depends only on the row, its open alert and the clock.
+//! Invariant: the verdict depends only on the row, its open alert and the clock. No level is early. If several levels
+//! are due, only the highest is raised.
 
 mod levels;
 mod object_name;
@@ -37,11 +36,10 @@ pub struct Alert {
     /// The highest level that was raised. At level 0 the row is not late, but a reminder was due or a client holds the
     /// alert.
     pub level: u32,
-    /// Whether the alert was sent at its present level. A message that was sent before the last hold ended does not
-    /// count.
+    /// Whether the alert was sent at its present level. A message before the end of the last hold does not count.
     pub is_told: bool,
     pub told_at: Option<Time>,
-    /// Time of the last reminder. Includes reminders that were due during a hold, and were therefore not sent.
+    /// Includes reminders that were due during a hold, and were therefore not sent.
     pub reminded_at: Option<Time>,
     pub hold: Option<Hold>,
 }

@@ -70,14 +70,14 @@ pub struct Clock {
 pub struct Seen {
     pub start: Time,
     pub is_stopped: bool,
-    /// If the row's clock was stopped or continued since its stops were stored, the stop begins or ends at this time.
+    /// A change since the stops were stored begins or ends a stop at this time.
     pub at: Time,
     /// A stop begins no earlier than the row's clock, and no earlier than the last level was raised.
     pub earliest: Time,
 }
 
 impl Clock {
-    /// Stops belong to one start of the row's clock. If the row has another start, its stops are dropped.
+    /// If the row's clock has another start, its stops are dropped.
     pub fn seen(known: Option<&Clock>, seen: Seen) -> Clock {
         let same = known.filter(|known| known.start == seen.start);
         let mut stops = same.map_or(Stops::NONE, |known| known.stops.clone());

@@ -42,8 +42,7 @@ const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]
         SELECT FROM awty_http.endpoint AS f
         WHERE f.job = j.job AND f.failing_since IS NOT NULL AND f.deleted_at IS NULL LIMIT 10000) AS f) AS e";
 
-/// Leaves out targets whose name is not ASCII. Such targets get no calls, and a server with encoding SQL_ASCII could
-/// not send their names.
+/// Leaves out targets whose name is not ASCII, because a server with encoding SQL_ASCII could not send their names.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a

@@ -9,8 +9,7 @@ macro_rules! columns {
     };
 }
 
-/// The index sorts the problems of one job only. So the query reads the newest problems of each job, and then sorts
-/// them.
+/// Sorts the newest problems of each job, because the index sorts the problems of one job only.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (

@@ -82,8 +82,7 @@ impl Worker {
         }
     }
 
-    /// Stores answers that could not be stored as one batch. Each failed batch is split in half, until only the answers
-    /// that cause the failure are left.
+    /// Splits a batch that could not be stored in half, until only the answers that cause the failure are left.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

@@ -11,8 +11,8 @@ const PART: usize = 4;
 /// With several jobs, a job's running calls may take at most a quarter of all places, and at most `CALLS` times the
 /// free places. One free place is reserved for each job without running calls, but at most half of all places.
 ///
-/// A job that has reached three quarters of its limit is left out, because its claims would be small. All checks of a
-/// claim may belong to the job nearest to its limit. So a claim has at most as many checks as this job may still start.
+/// A job at three quarters of its limit is left out, because its claims would be small. All checks of a claim may
+/// belong to the job nearest to its limit, so a claim has at most as many checks as this job may start.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

@@ -86,8 +86,7 @@ impl Pool {
         fresh
     }
 
-    /// Keeps the connection for a later call. A call takes a kept connection first, so an origin never has more
-    /// connections than concurrent calls.
+    /// A call takes a kept connection first, so an origin never has more connections than concurrent calls.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

@@ -12,8 +12,8 @@ use serde_json::Value;
 pub enum Fail {
     /// No person is signed in. The text is the path to show after signing in.
     SignIn(String),
-    /// A link on another site leads to this page, so the browser has left out the cookie. If the page loads itself
-    /// again, the browser sends the cookie.
+    /// After a link on another site, the browser has left out the cookie. If the page loads itself again, the browser
+    /// sends it.
     Again,
     Problem(u16, Value),
     Refused(u16, String),

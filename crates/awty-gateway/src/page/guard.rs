@@ -1,7 +1,7 @@
 //! Refuses forms from other sites, and limits how long a request of the page may take.
 //!
-//! Invariant: unread answers of the page count against the memory limit of their role. Browsers store no answer of the
-//! page, show none in a frame, and run no script.
+//! Invariant: unread answers count against the memory limit of their role. Browsers store no answer of the page, show
+//! none in a frame, and run no script.
 
 use super::fail::Fail;
 use super::rights;

@@ -49,7 +49,7 @@ const DAY: Span = Span {
 
 /// The pending checks of a time range by step and job, and the open hours of calendars.
 pub struct Coming {
-    /// `None` if too many checks are due, because counting them by step would take long.
+    /// `None` if too many checks are due.
     rows: Option<Vec<Value>>,
     range: Range,
     open: Vec<Value>,

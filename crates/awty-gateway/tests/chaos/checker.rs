@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The path of a call, its planned time in microseconds, and how often the endpoint asked for the call to be made
-/// again.
+/// Path of a call, its planned time in microseconds, and how often the endpoint asked for another call.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]

@@ -1,6 +1,4 @@
-//! Errors of cron expressions.
-//!
-//! Invariant: a message has a bounded length, because it shows only the beginning of a long expression.
+//! Errors of cron expressions. A message shows only the beginning of a long expression.
 
 use super::field::Field;
 use std::fmt;

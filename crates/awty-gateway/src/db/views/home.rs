@@ -29,8 +29,7 @@ pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'n
     FROM awty.failing AS f
     WHERE NOT EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.entity_name = f.entity_name AND e.entity_key = f.entity_key AND e.job = f.job OFFSET 0)
     ORDER BY f.failed_at DESC LIMIT $1";
-/// Reads the failing endpoints by a partial index. Then reads the endpoints whose next call has been due for longer
-/// than the endpoint's period.
+/// Finds failing endpoints, and endpoints whose next call is overdue by more than their period.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         (SELECT w.id, w.uri, w.failing_since AS since, false AS waits FROM awty_http.endpoint AS w
@@ -131,8 +130,8 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
     all(request, BEHIND, &[&limit]).await
 }
 
-/// Returns the number of checks by job and step, or `None` for more than [`MOST_AHEAD`] checks, because counting them
-/// would take long.
+/// Returns the number of checks by job and step, or `None` for more than [`MOST_AHEAD`] checks, which take long to
+/// count.
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<Vec<Value>>, Trouble> {
     if number(request, DUE_AHEAD, &[&ahead, &(MOST_AHEAD + 1)]).await? > MOST_AHEAD {
         return Ok(None);
