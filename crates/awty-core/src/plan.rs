@@ -18,7 +18,7 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 pub struct Role {
     /// A check that no worker has taken may be due at this time. If a worker finds no such check, it clears this hint.
     pub due: Option<Time>,
-    /// `None` means that a worker is free.
+    /// `None` means that a worker of the role is free.
     pub behind_since: Option<Mono>,
     /// True if a worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
