@@ -1,7 +1,7 @@
 //! Counters and log state of jobs, in a table of fixed size.
 //!
 //! Invariant: the rows of a database together count each of its runs. If the table is full, a new job replaces the job
-//! whose last run is oldest. The row for the *other jobs* of its database gets the counters.
+//! whose last run is oldest. The database's row for *other jobs* gets the replaced job's counters.
 
 use crate::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
 use crate::figures::Figures;

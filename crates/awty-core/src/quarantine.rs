@@ -1,7 +1,7 @@
 //! Runs suspects (checks that may have crashed the server) one at a time, so that another crash shows its cause.
 //!
-//! Invariant: a suspect enters only if the quarantine is empty, or if the last suspect entered longer than [`ALONE`]
-//! ago. After [`TURN`], a role gives way to a waiting role.
+//! Invariant: a suspect enters only if the last suspect has left, or entered longer than [`ALONE`] ago. After [`TURN`],
+//! a role gives way to a waiting role.
 
 use crate::Mono;
 use std::time::Duration;

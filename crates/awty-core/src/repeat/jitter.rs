@@ -1,8 +1,7 @@
-//! Each entity's checks have their own delay, so that many entities are not due at once.
+//! Each entity has its own delay, so that many entities are not due at once.
 //!
-//! Invariant: the delay of a job and an entity is the same in all versions of awty.
-//!
-//! [`hash`] is FNV-1a followed by `fmix64` of MurmurHash3, because FNV-1a alone mixes the high bits badly.
+//! Invariant: a job and an entity have the same delay in all versions of awty. [`hash`] is FNV-1a and then `fmix64` of
+//! MurmurHash3, because FNV-1a alone mixes the high bits badly.
 
 use chrono::TimeDelta;
 

@@ -82,7 +82,8 @@ impl Worker {
         }
     }
 
-    /// Splits a batch that could not be stored in half, until only the answers that cause the failure are left.
+    /// If a batch could not be stored, splits the batch in half, until only the answers that cause the failure are
+    /// left.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

@@ -1,5 +1,5 @@
-//! Invariant: an idle connection is used again only for the same scheme, host, port and address, and only until it was
-//! idle for [`REST`] or is older than [`AGE`].
+//! Invariant: an idle connection is used again only for the same scheme, host, port and address. After [`REST`] without
+//! a call, or at the age of [`AGE`], it is not used again.
 
 use super::counted::{Count, Early};
 use bytes::Bytes;

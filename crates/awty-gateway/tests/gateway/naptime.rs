@@ -1,5 +1,3 @@
-//! Tests the API of naptime, another service that schedules HTTP calls.
-
 mod calls;
 mod changes;
 mod deployment;
