@@ -1,5 +1,6 @@
-//! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies. A
-//! place becomes free only after the database has stored the call's answer, so that waiting answers do not fill the
+//! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies.
+//!
+//! A place becomes free only after the database has stored the call's answer. So waiting answers do not fill the
 //! memory.
 
 mod answers;

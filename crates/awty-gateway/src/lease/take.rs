@@ -12,7 +12,7 @@ use tokio::time::Instant;
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// Used after the statement for all jobs has failed. Skips the jobs whose claims fail.
+    /// Claims from each job alone, after the statement for all jobs has failed. Skips the jobs whose claims fail.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],

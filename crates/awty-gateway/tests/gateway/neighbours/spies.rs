@@ -18,7 +18,7 @@ const SHOWING: [&str; 4] = [
     "SELECT d::text FROM awty.doctor() AS d WHERE $1 <> $2",
 ];
 
-/// The searched texts are parameters, because the search would find its own query in `pg_stat_activity`.
+/// The searched texts are parameters, because the search would otherwise find its own query in `pg_stat_activity`.
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
