@@ -1,6 +1,21 @@
 //! awty, *are we there yet?*, runs a check for each entity when the check is due.
 //!
-//! DESIGN.md describes the processes and the modules. The crate `awty-core` makes all decisions about time.
+//! The modules, from the ground up:
+//!
+//! - [`version`], [`settings`], [`error`], [`failpoint`]: for all modules.
+//! - [`pg`], [`mod@process`]: safe calls of PostgreSQL's functions, in general and for background processes.
+//! - [`shmem`]: the processes' shared memory. [`restore`]: recognises a restored server.
+//! - [`store`]: SQL statements on the engine's tables.
+//! - [`mod@function`], [`signature`]: a job's function and its forms.
+//! - [`call`]: arguments, rights and options of SQL calls.
+//! - [`calendar`]: open time.
+//! - [`figures`], [`mod@repeat`], [`rule`], [`mod@watch`], [`lease`], [`trial`]: statistics, repetitions, rules,
+//!   external workers, and dry runs with time travel.
+//! - [`run`]: runs checks and handles crashes.
+//! - [`worker`], [`launcher`], [`maintainer`]: the background processes.
+//! - [`api`]: SQL calls about jobs, checks and the status.
+//!
+//! The crate `awty-core` makes all decisions about time. DESIGN.md describes how the processes work together.
 //!
 //! Invariant: PostgreSQL's ERROR unwinds through every frame here (`panic = "unwind"`). awty does not run during a
 //! binary upgrade or in single-user mode.

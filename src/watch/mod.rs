@@ -1,6 +1,13 @@
 //! A rule watches a table. Each row that does not meet the rule's condition yet has a check. Each late row has an
 //! alert.
 //!
+//! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
+//! - [`written`] handles written rows, for triggers.
+//! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
+//! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows. Both visit
+//!   rows in [`pieces`].
+//! - [`stops`] stores when the clocks of rows were stopped.
+//!
 //! Invariant: a row's check is locked before the row is read. A session that moves or ends a check also locks the
 //! check. So a run that read the row earlier is rolled back.
 
