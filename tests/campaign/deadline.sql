@@ -298,13 +298,14 @@ BEGIN
                 SELECT max(n) FROM camp.ticket_log AS o WHERE o.id = e.id AND o.since IS DISTINCT FROM e.since), 0)))
         AND NOT coalesce(escalated_at, raised_at) >= due[level];
 
-    -- P12: each row that needs a check has a check at that time, or at the next opening.
+    -- P12: each row that needs a check has a check at that time, or at the next opening. A new calendar or rule leaves a
+    -- check untouched that already has the right time.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'no check at', n, 'for', e.*), 900)
     FROM camp.expected AS e CROSS JOIN LATERAL camp.next_at(e) AS n
     WHERE is_settled AND e.since IS NOT NULL AND e.state <> 'solved'
         AND CASE WHEN stopped IS NOT NULL THEN check_id IS NULL AND coalesce(level, 0) < cardinality(due)
             ELSE n IS NOT NULL AND (check_id IS NULL OR attempt = 0
-                AND next_check_at > camp.opened(greatest(n, moved_at) + camp.slot(), shut) + 2 * camp.slot()) END;
+                AND next_check_at > camp.opened(greatest(n, moved_at, e.written, replaced_at, promised_at) + camp.slot(), shut) + 2 * camp.slot()) END;
 
     -- P12: awty makes no call for a row that is stopped, solved or gone.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'told:', t.*, 'at', c.at, 'though', l.*), 600) FROM camp.telling AS t
