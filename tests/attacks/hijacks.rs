@@ -1,5 +1,5 @@
-//! Mallory's objects have names that occur in awty's statements. If awty called such an object, the object would run
-//! with the rights of a superuser.
+//! Mallory's objects have names that occur in awty's statements. awty must not call mallory's objects, because they
+//! would run with the rights of a superuser.
 
 use awty_testkit::Cluster;
 

@@ -131,7 +131,7 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// The rule has a second level after one day, so a late row still has a pending check.
+/// The rule has a second level after one day, so that a row with an alert of the first level still has a pending check.
 fn watch(field: &Field, role: &str, rule: &str) {
     let table = format!("{role}.{rule}");
     field.sql(

@@ -1,5 +1,5 @@
-//! After a crash, awty suspects the checks that were running, and runs them one at a time. Suspected checks of one role
-//! must not delay those of another role.
+//! After a crash, awty suspects the checks that were running, and runs the suspected checks one at a time. The
+//! suspected checks of one role must not delay the checks of other roles.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Inspections are a minute apart, so a check that ends sooner has not waited for an inspection.
+/// awty inspects the database once a minute. A check that ends sooner has not waited for an inspection.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {

@@ -50,7 +50,8 @@ fn no_setting_takes_the_time_limit_away() {
     assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
-/// awty refuses `awty.dry_run()` within `awty.dry_run()`, because the inner call would end the timer of the outer call.
+/// awty refuses `awty.dry_run()` within `awty.dry_run()`. Both calls use one timer, and the inner call would end the
+/// timer of the outer call.
 #[test]
 fn a_trial_within_a_run_changes_no_time_limit() {
     let field = Field::new();
@@ -65,7 +66,7 @@ fn a_trial_within_a_run_changes_no_time_limit() {
     assert_eq!(tried.get::<_, Option<String>>(0).as_deref(), Some("57014"));
 }
 
-/// A superuser's session calls `awty.dry_run()` for mallory's functions after SET ROLE, as the gateway does.
+/// Like the gateway, a superuser's session executes SET ROLE, and then calls `awty.dry_run()` for mallory's functions.
 #[test]
 fn a_tried_function_that_catches_its_cancellation_ends_the_session() {
     let field = Field::new();

@@ -16,7 +16,7 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // The check is not due yet, because a due check could already have started a worker of the role.
+        // The check must not be due yet, because awty may already have started a worker of the role for a due check.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);

@@ -60,7 +60,8 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     assert_eq!(ran, "postgres, postgres");
 }
 
-/// PostgreSQL evaluates a trigger's WHEN with the rights of the writer, like a CHECK constraint.
+/// PostgreSQL evaluates a trigger's WHEN condition with the rights of the role that writes the row, like a CHECK
+/// constraint.
 #[test]
 fn an_update_evaluates_the_condition_as_the_writer() {
     let field = field();
@@ -96,7 +97,8 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
          CREATE FUNCTION mallory.awty_orders_since(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT CASE WHEN NOT mallory.grab() THEN at END';
          CREATE FUNCTION mallory.noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
-    // Mallory owns the table, and the event trigger is disabled, so mallory can replace awty's trigger.
+    // Mallory can replace awty's trigger, because mallory owns the table, and the test disables the event trigger that
+    // refuses DROP TRIGGER.
     field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop DISABLE");
     field.sql(
         "mallory",
@@ -183,8 +185,8 @@ fn a_rule_is_not_called_with_alerts_of_others() {
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM mallory.seen"), 0);
 }
 
-/// PostgreSQL refuses a call as ambiguous if a second function of the name has defaults for further arguments. Such a
-/// function could stop all writes to the table.
+/// PostgreSQL refuses a call as ambiguous if a second function of the same name has defaults for further arguments.
+/// With a second function, mallory could stop all writes to the table.
 #[test]
 fn a_second_function_of_the_same_name_stops_no_rule() {
     let field = field();

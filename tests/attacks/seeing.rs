@@ -1,4 +1,5 @@
-//! Tests each cell of the documentation's table of roles that see failures, runs, figures and forecasts.
+//! The documentation has a table of the roles that can see failures, runs, figures and forecasts. This file tests each
+//! cell of the table.
 
 use crate::field::{DB, Field};
 
@@ -73,7 +74,7 @@ fn each_role_sees_its_part_of_the_figures() {
     assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
 }
 
-/// PostgreSQL may apply a user's cheap function before a view's filter.
+/// PostgreSQL may apply a user's function with a low COST before a view's filter, and so to hidden rows.
 #[test]
 fn nobody_gets_behind_the_views() {
     let field = field();

@@ -87,7 +87,7 @@ fn runs_that_take_all_their_time_starve_nobody() {
     pulse_was_kept(&field, 8);
 }
 
-/// A background process cannot LISTEN, but may send any number of notifications.
+/// A background process cannot execute LISTEN, but can send any number of notifications.
 #[test]
 fn notifications() {
     let field = Field::new();
@@ -167,8 +167,8 @@ fn two_roles_together_starve_nobody() {
     pulse_was_kept(&field, 4);
 }
 
-/// The test makes fewer than 4,096 changes, because PostgreSQL replaces a longer queue of invalidations by a single
-/// reset.
+/// PostgreSQL replaces a queue of more than 4,096 invalidations by a single reset. Therefore the test makes fewer
+/// changes.
 #[test]
 fn thousands_of_changes_of_a_job_end_no_query() {
     let field = Field::new();
@@ -180,7 +180,8 @@ fn thousands_of_changes_of_a_job_end_no_query() {
         "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
     );
-    // Waits for the first inspection, because it creates partitions and so sends many invalidations.
+    // Waits until the first inspection has created the partitions, because each new partition causes many
+    // invalidations.
     field.run("alice", "alices").is_done();
     let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
     mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
@@ -195,7 +196,7 @@ fn thousands_of_changes_of_a_job_end_no_query() {
     });
 }
 
-/// JIT-compiling the policies of `awty.failing` would take seconds.
+/// The functions of the view `awty.failing` must not be JIT-compiled, because compiling takes seconds.
 #[test]
 fn failing_checks_of_others_have_nothing_compiled() {
     let field = Field::new();

@@ -1,4 +1,4 @@
-//! Measures the costs of calendars and stops. Most figures are CPU time of the client's server process
+//! Measures how much calendars and stops cost. Most figures are CPU time of the client's server process
 //! (`/proc/PID/schedstat`), because other programs use the machine as well.
 
 use crate::calls::Options;
@@ -102,7 +102,7 @@ fn irrelevant(outcome: &mut Outcome, shop: &Shop) {
     let mut client = shop.client("postgres");
     client.batch_execute("SET track_functions = 'all'; BEGIN; UPDATE shop.busy SET customer = 'another'").unwrap();
     let calls = called_functions(&mut client);
-    // The rule's functions must run for this UPDATE, so the count of calls must grow.
+    // The count of calls must grow, because this UPDATE calls the rule's functions.
     client.batch_execute("UPDATE shop.busy SET status = 'WAITING' WHERE id = 1").unwrap();
     assert!(called_functions(&mut client) > calls, "calls are not counted");
     client.batch_execute("ROLLBACK").unwrap();

@@ -1,5 +1,5 @@
-//! Counts the CPU time of all processes of awty, including ended processes. No other child of the postmaster ends,
-//! because autovacuum is off and this program stays connected.
+//! Measures the CPU time of awty's launcher and of the postmaster's ended children. Only awty's children end, because
+//! autovacuum is off and this program stays connected.
 
 use crate::options::Options;
 use crate::pending::fill;
@@ -20,7 +20,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // `fill` writes to the table directly, so the launcher notices only the checks below.
+    // The launcher does not notice the rows that `fill` writes to the table. It notices only the checks below.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");
@@ -72,7 +72,8 @@ fn connected(client: &mut Client) -> Vec<i32> {
 
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The process name may contain any characters, so fields are counted from its closing bracket. `utime` is field 14.
+    // The fields are counted from the name's closing bracket, because the name may contain any characters. `utime` is
+    // field 14.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

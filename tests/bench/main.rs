@@ -1,7 +1,8 @@
 //! `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of the results table. `bench pages` writes the
 //! pages in `docs/` from `docs/results/*.json`. [`calls`] and [`deadlines`] have their own commands.
 //!
-//! Invariant: a ratio is the median of at least five pairs. The two values of a pair are measured in turn.
+//! Invariant: a ratio is the median of at least five pairs. The two values of a pair are measured directly after each
+//! other.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
 

@@ -1,4 +1,4 @@
-//! A measurement of some rows keeps the earlier results of all other rows.
+//! If only some rows of the results table are measured, all other rows keep their earlier results.
 
 use crate::stats::{Pairs, median, spread};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// How the result was measured, if the page in docs/ does not say so.
+    /// Describes how the result was measured. `None` if the page in docs/ describes the measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,
@@ -48,7 +48,7 @@ impl Wanted {
     }
 }
 
-/// The axes are logarithmic, or begin at 0 if the chart shows values over time.
+/// If a chart shows values over time, its axes begin at 0. All other charts have logarithmic axes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,
@@ -57,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// Without lines, the page keeps the chart of an earlier measurement.
+    /// If a measurement gives no lines, the page keeps the chart of an earlier measurement.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

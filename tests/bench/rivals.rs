@@ -1,4 +1,4 @@
-//! Compares awty with other queues, each with the best of several settings.
+//! Compares awty with other queues. For each queue, the best result of several settings counts.
 
 use crate::options::Options;
 use crate::progress::say;

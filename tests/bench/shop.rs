@@ -1,6 +1,6 @@
 //! Most rows of the results table compare awty's runs with one SQL statement that does the same work (*the ceiling*).
 //!
-//! Invariant: a measurement starts after VACUUM and a checkpoint, and panics unless all work was done. awty's times
+//! Invariant: a measurement starts after VACUUM and a checkpoint, and panics if work is left at its end. awty's times
 //! come from its history, because they must not include the client's time.
 
 use awty_testkit::postgres::{Client, Row};
@@ -18,7 +18,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // Compiling the statement `CEILING` costs more than it saves.
+    // JIT is off, because compiling the statement `CEILING` takes longer than the compiled code saves.
     ("jit", "off"),
 ];
 
@@ -101,7 +101,8 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Checks were due before all of them were scheduled, so the next try gets twice the time.
+            // Some checks were due before all checks were scheduled. Therefore the next try has twice the time for
+            // scheduling.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);
@@ -181,7 +182,7 @@ impl Shop {
     }
 }
 
-/// Unlike awty, this statement has no limits, no claims, and no isolation between checks.
+/// Unlike awty, this statement has no limits, claims no checks, and does not isolate checks from each other.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j

@@ -1,7 +1,7 @@
-//! Checks awty's tables and most of its promises (docs/promises.md).
+//! Checks awty's tables and most of awty's promises (docs/promises.md).
 //!
-//! Invariant: the result depends only on [`Evidence`]. One snapshot reads it after the clients' log was copied, so jobs
-//! may run meanwhile.
+//! Invariant: the result depends only on [`Evidence`]. The evidence is read in one snapshot after the clients' log was
+//! copied, so that jobs may run meanwhile.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -40,9 +40,9 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// True if awty itself holds the check, for example after crashes.
+    /// True if awty itself has put the check on hold, for example after crashes.
     pub held: bool,
-    /// True if clients hold, release and move the check, and so write its row.
+    /// True if clients write the check's row by holding, releasing and moving the check.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -63,8 +63,7 @@ pub struct Ended {
     pub message: Option<String>,
     pub xmin: i64,
     pub committed: Option<Time>,
-    /// True if another transaction has moved the row to its partition. `xmin` and `committed` then belong to that
-    /// transaction.
+    /// True if another transaction has moved the row to its partition. `xmin` and `committed` then describe the move.
     pub is_moved: bool,
 }
 
@@ -88,7 +87,7 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// How often a run has noticed another run of its check, including runs that were rolled back.
+    /// Number of times that a run has noticed another run of its check, including runs that were rolled back.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
@@ -97,7 +96,7 @@ pub struct Evidence {
     pub repeated: Repeated,
     pub watched: Watched,
     pub deadlines: Vec<(String, String)>,
-    /// Rows that awty left behind, or `None` while the load continues.
+    /// Rows that awty should have deleted, or `None` while the load continues.
     pub left: Option<Left>,
     /// True if the clock was set, so that times of two transactions cannot be compared.
     pub clock_was_set: bool,
@@ -121,10 +120,10 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// After this many crashes, awty may hold a check, even if other checks caused the crashes.
+/// After a check has run during this many crashes, awty may hold the check, even if other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// A run must end within this many seconds after its timeout: the watchdog's `GRACE` plus one second.
+/// A run must end within this many seconds after its timeout. The number is the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
 /// Longest delay of a run in seconds when a fault freezes a worker.
 const NOISE: f64 = 10.0;
@@ -192,7 +191,8 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // A transaction that cancelled no check wrote nothing, so PostgreSQL may use its id again after a crash.
+            // A transaction that cancelled no check wrote nothing. After a crash, PostgreSQL may use its transaction id
+            // again.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -256,8 +256,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // A slot with a fraction of a second comes from `check_now()`, which may also move a check to before its first
-        // slot.
+        // A slot with a fraction of a second was set by `check_now()`, which may also move a check to a time before its
+        // first slot.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -294,8 +294,8 @@ impl Story<'_> {
     /// P1: one transaction writes the effect, the history row and the time of the next run.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // awty uses subtransactions with other ids if an external worker answers many leases in one call, so this
-        // comparison omits external workers.
+        // Omits external workers. If an external worker answers many leases in one call, awty uses subtransactions,
+        // which have other ids.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };

@@ -1,6 +1,7 @@
-//! Tests two rules of a table, which together use all arguments of `awty.watch()`.
+//! Tests two rules of a table. Together, the rules use all arguments of `awty.watch()`.
 //!
-//! All transactions keep logs, and `camp.broken_deadlines()` (deadline.sql) compares awty's tables with these logs.
+//! Each transaction writes its changes to logs, and `camp.broken_deadlines()` (deadline.sql) compares awty's tables
+//! with these logs.
 
 use crate::random::Random;
 use crate::watched::Visitor;
@@ -9,12 +10,13 @@ use awty_testkit::postgres::{Client, Error};
 const KEYS: u64 = 24;
 const RULES: [&str; 2] = ["ticket", "promise"];
 
-/// Reads the rules' counts from shared memory, which is in no snapshot. Must run before the snapshot of
-/// [`BROKEN`].
+/// Reads the rules' counts from shared memory. Must run before the snapshot of [`BROKEN`], because a snapshot does not
+/// cover shared memory.
 pub const COUNTED: &str = "SELECT coalesce(jsonb_agg(jsonb_build_object('job', job, 'met', met, 'late', late)), '[]')
     FROM awty.job_status WHERE job IN ('ticket', 'promise')";
 
-/// Returns contradictions to the logs. $1 is true if the clock was set, and $2 is the result of [`COUNTED`].
+/// Returns the contradictions between awty's tables and the logs. $1 is true if the clock was set, and $2 is the result
+/// of [`COUNTED`].
 pub const BROKEN: &str = "SELECT promise, what FROM camp.broken_deadlines($1, $2)";
 
 pub const SET_UP: &str = "SELECT camp.replace_calendar('office');
@@ -67,7 +69,7 @@ pub fn own(visitor: &mut Visitor, client: &mut Client) -> Result<(), Error> {
         _ => return Ok(()),
     };
     match visitor.attempt(client, &format!("BEGIN; {script}; COMMIT")) {
-        // The row may have no alert or hold (42704). A time may have passed, because the clock was set (22023).
+        // The row may have no alert or no hold (42704). The given time may have passed if the clock was set (22023).
         Err(error) if error.code().is_some_and(|code| ["42704", "55000", "22023"].contains(&code.code())) => {
             client.batch_execute("ROLLBACK")
         }

@@ -1,4 +1,5 @@
-//! A fault that finds no target is not counted. A fault restores the server, except for damage that awty must handle.
+//! A fault that finds no target is not counted. Each fault undoes its change to the server, except for damage that awty
+//! must handle.
 
 mod bulk;
 mod clock;

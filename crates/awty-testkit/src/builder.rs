@@ -29,7 +29,8 @@ impl Builder {
         self
     }
 
-    /// Gives the cluster its own system identifier, because all clusters are copies of one template.
+    /// Gives the cluster its own system identifier. All other clusters have the identifier of the template that they
+    /// copy.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self
@@ -107,7 +108,8 @@ impl Builder {
         }
         lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
         if !self.failing_disk {
-            // Tests never crash the machine, so the kernel keeps written data without fsync.
+            // fsync can be off, because tests never crash the machine, and the kernel keeps a crashed server's written
+            // data.
             lines.push_str("fsync = off\n");
         }
         lines.push_str(&self.conf);

@@ -2,7 +2,7 @@ use crate::Cluster;
 use crate::preload::CLOCK;
 
 impl Cluster {
-    /// The cluster needs [`with_movable_clock`](crate::Builder::with_movable_clock).
+    /// The cluster must be built with [`with_movable_clock`](crate::Builder::with_movable_clock).
     #[track_caller]
     pub fn set_clock(&self, seconds: i64) {
         CLOCK.set(self, 0, seconds);

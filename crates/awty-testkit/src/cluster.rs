@@ -1,5 +1,6 @@
-//! Invariant: dropping a [`Cluster`] stops the server and removes the directory, except for a lasting cluster. The drop
-//! panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
+//! Invariant: dropping a [`Cluster`] stops the server, and removes the directory unless the cluster is a lasting one.
+//! The drop panics if the server's log has an unexpected failed assertion or leak, or if amcheck finds damage in awty's
+//! tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -109,7 +110,7 @@ impl Cluster {
         standby
     }
 
-    /// Does not start the copy's server.
+    /// Returns a copy of this cluster whose server is not running.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
@@ -176,8 +177,8 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // In a container without an init process, the dead postmaster keeps its process id. These lock files would then
-        // keep the new postmaster from starting.
+        // The dead postmaster's process id stays in use in a container without an init process. A new postmaster would
+        // then take these lock files for those of a running server, and would not start.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }

@@ -2,7 +2,7 @@ use crate::Cluster;
 use crate::preload::DISK;
 use std::time::Duration;
 
-/// Each number must match `disk.c`.
+/// Each variant must have the same number as in `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// Writing WAL fails because the disk is full, so PostgreSQL must shut down.

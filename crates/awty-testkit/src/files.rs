@@ -1,5 +1,5 @@
-//! Invariant: a directory is removed only if its name has the test prefix, and if the servers' account owns it. The
-//! process whose id is in the name must have ended.
+//! Invariant: a directory is removed only if its name has the test prefix, the servers' account owns the directory, and
+//! the process whose id is in the name has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// A Unix socket's path must be short, and the servers' account may have no access to `$TMPDIR`.
+/// `/tmp` is used, because a Unix socket's path must be short, and the servers' account may be unable to access
+/// `$TMPDIR`.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 
@@ -30,7 +31,8 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// A `postmaster.pid` may be old and name another process, so the process must run in this directory.
+/// Returns `None` if the process of `postmaster.pid` does not run in this directory. An old file may name an unrelated
+/// process.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -108,7 +110,7 @@ pub fn sweep() {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         let Some(owner) = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         let ours = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == account::uid());
-        // A zombie has an empty command line.
+        // A zombie does not count as running. Its command line is empty.
         let runs = fs::read(format!("/proc/{owner}/cmdline")).is_ok_and(|line| !line.is_empty());
         if ours && !runs {
             remove(&entry.path());

@@ -13,11 +13,11 @@ pub const NOTE_SET: &str = "BEGIN INSERT INTO shop.note (entity_key) SELECT c.en
 /// SQL for a job's function. The function waits while a test holds an advisory lock (the *gate*).
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// SQL for a job's function. The function waits while a table (the *door*) has a row, even after a restart.
+/// SQL for a job's function. The function waits while a table (the *door*) has a row. The row outlasts a restart.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// SQLSTATE by which a script of [`Shop::ahead`] says that it was too slow.
+/// A script of [`Shop::ahead`] raises this SQLSTATE if the script was too slow.
 const TOO_SLOW: &str = "TSLOW";
 
 pub struct Shop {
@@ -91,7 +91,8 @@ impl Cluster {
         }
     }
 
-    /// In the function's body, `j` is the check. `options` are arguments such as `", timeout => '1 s'"`.
+    /// The function's `body` sees the check as `j`. `options` are further arguments of `awty.register()`, such as `",
+    /// timeout => '1 s'"`.
     #[track_caller]
     pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
         self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
@@ -155,8 +156,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Replaces `{first}` in `statements` with a time in the future, and returns this time. If the statements end after
-    /// this time, runs them again with a later time.
+    /// Replaces `{first}` in `statements` with a time in the future, runs the statements, and returns the time. If the
+    /// time passes before the statements end, runs the statements again with a later time.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -219,7 +220,7 @@ impl Shop {
         self.run("DELETE FROM shop.closed_door");
     }
 
-    /// `when` is SQL, such as `"after => '1 s'"`.
+    /// `when` is SQL for the arguments that set the due time, such as `"after => '1 s'"`.
     #[track_caller]
     pub fn schedule(&self, key: &str, job: &str, when: &str) -> i64 {
         let sql = format!("SELECT awty.schedule('orders', $1, $2, {when})");

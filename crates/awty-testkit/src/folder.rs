@@ -1,6 +1,6 @@
-//! A folder for servers that other programs start, such as Patroni.
+//! A folder for servers that are started by other programs, for example by Patroni.
 //!
-//! Invariant: dropping a [`Folder`] ends the processes below the folder, and removes the folder.
+//! Invariant: dropping a [`Folder`] ends the processes that work in the folder, and removes the folder.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

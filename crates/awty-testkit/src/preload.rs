@@ -1,5 +1,5 @@
-//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). The test writes numbers to a file that
-//! all processes of the server have mapped.
+//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). All processes of the server map a
+//! file, and the test controls the libraries by writing numbers to the file.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -39,7 +39,8 @@ impl Library {
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may run in another account. Only that account may enter the directory.
+        // The server may run as another user, who must be able to write the file. Only this user can enter the
+        // directory.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");
@@ -49,7 +50,7 @@ impl Library {
     #[track_caller]
     pub(crate) fn set(&self, cluster: &Cluster, place: usize, number: i64) {
         let file = self.numbers(cluster);
-        // The server has mapped the file, so it must not be truncated.
+        // This function must not truncate the file, because the server has mapped the file.
         let open = OpenOptions::new().write(true).open(&file);
         let written = open.and_then(|open| open.write_all_at(&number.to_ne_bytes(), (place * NUMBER) as u64));
         must("write", &file, written);

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// If `AWTY_STAGE` is not set, `scripts/stage` makes the copy of PostgreSQL, once per process.
+/// If `AWTY_STAGE` is not set, each test process runs `scripts/stage` once, which copies PostgreSQL.
 pub fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {
@@ -11,7 +11,7 @@ pub fn directory() -> &'static Path {
     })
 }
 
-/// Reads `CARGO_MANIFEST_DIR` at run time, because a checkout can be moved after its build.
+/// Reads `CARGO_MANIFEST_DIR` at run time and not at compile time, because a checkout can be moved after its build.
 pub fn checkout() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let package = package.filter(|package| package.ends_with("crates/awty-testkit"));

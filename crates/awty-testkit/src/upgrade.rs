@@ -3,7 +3,7 @@ use std::process::Command;
 use crate::{Cluster, account};
 
 impl Cluster {
-    /// Upgrades into the new cluster, which must never have been started.
+    /// Upgrades `old` into this cluster with pg_upgrade. This cluster must never have been started.
     pub fn upgrade_from(&self, old: &Cluster, options: &[&str]) -> Result<String, String> {
         let mut upgrade = self.server_tool("pg_upgrade");
         upgrade.current_dir(self.socket_directory()).args(["-U", "postgres", "-s"]).arg(self.socket_directory());

@@ -1,4 +1,5 @@
-//! Invariant: amcheck leaves the database unchanged. A transaction installs a missing amcheck, and is then rolled back.
+//! Invariant: amcheck leaves the database unchanged. If the database lacks amcheck, a transaction installs amcheck and
+//! is then rolled back.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -54,9 +55,10 @@ impl Cluster {
         faults
     }
 
-    /// Returns no databases for a standby, because amcheck cannot be installed there.
+    /// Returns the databases that amcheck can check. A standby has none, because amcheck cannot be installed on a
+    /// standby.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
-        // Tries a second database, because a test may have dropped the database `postgres`.
+        // Connects to a second database if the first fails, because a test may have dropped the database `postgres`.
         let mut client =
             self.try_client("postgres", "postgres").or_else(|_| self.try_client("template1", "postgres"))?;
         let sql = "SELECT datname::text FROM pg_database WHERE datallowconn AND NOT pg_is_in_recovery() ORDER BY oid";
@@ -84,7 +86,7 @@ fn faults_in(client: &mut Client) -> Result<Vec<String>, postgres::Error> {
         "SELECT format('%s, block %s, row %s: %s', v.oid::regclass, blkno, offnum, msg)
          FROM awty_verified AS v CROSS JOIN LATERAL {schema}.verify_heapam(v.oid, check_toast => true)"
     );
-    // Finds at most one fault, because amcheck stops at the first damage in an index.
+    // Finds at most one fault per index, because amcheck stops at the first damage in an index.
     let indexes = format!(
         "SELECT count({schema}.bt_index_check(i.indexrelid, true)) FROM awty_verified AS v
          JOIN pg_index AS i ON i.indrelid = v.oid JOIN pg_class AS c ON c.oid = i.indexrelid

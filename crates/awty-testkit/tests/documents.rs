@@ -1,5 +1,5 @@
 //! Each test that a document names as `file::test` in backticks must exist. In docs/attacks.md, a name without a file
-//! belongs to the last file before the name.
+//! means a test in the last file that the line names.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -30,7 +30,7 @@ struct Tests(BTreeSet<String>);
 
 impl<'ast> Visit<'ast> for Tests {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
-        // The last segment decides, because the attribute may be `tokio::test`.
+        // Compares only the last segment of the attribute's path, because the attribute may be `tokio::test`.
         let is_test = |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "test");
         if function.attrs.iter().any(is_test) {
             self.0.insert(function.sig.ident.to_string());
@@ -64,7 +64,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// A test's name has at least three words, unlike most other names in the code.
+/// A name counts as a test's name only if it has at least three words. Most other names in the code have fewer.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

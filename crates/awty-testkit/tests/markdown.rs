@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Includes new files that are not committed yet.
+/// Returns all Markdown files, including new files that are not committed yet.
 fn pages() -> Vec<(String, String)> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let files = Command::new("git").current_dir(root()).args(list).output().unwrap();

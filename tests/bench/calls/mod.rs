@@ -1,7 +1,7 @@
 //! Usage: `bench soak|skew|speed|page|page-twin|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the
 //! path of awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database.
 //!
-//! A lost or doubled call fails the program, but slowness does not.
+//! The program fails if a call is lost or doubled, but not if calls are slow.
 
 mod page;
 mod place;

@@ -1,5 +1,5 @@
-//! `page` measures how long the first page of each view takes with very many rows. `page-twin` compares calls with and
-//! without people who reload the page each second.
+//! `page` measures how long the first page of each view takes to load with very many rows. `page-twin` measures how
+//! much people who reload the page each second delay the calls.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::speed::lists::{ask, fill};
@@ -36,7 +36,7 @@ const ATTEMPTS: i32 = 100;
 
 const TARGETS: usize = 100;
 const PEOPLE: usize = 10;
-/// Seconds of warm-up, in which the gateway calls each schedule once.
+/// Seconds of warm-up. During the warm-up, the gateway calls each schedule once.
 const WARM: f64 = 12.0;
 const TWIN: Wanted = Wanted::AtMost(1.5);
 
@@ -95,7 +95,7 @@ fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64
 
 pub fn page(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("page");
-    // The rows need no protection from a crash, and their WAL would need more disk space than the rows.
+    // Writes little WAL, because the rows' WAL would need more disk space than the rows, and a crash may lose the rows.
     let mut place = Place::open_with(&[
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),

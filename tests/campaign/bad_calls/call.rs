@@ -1,4 +1,5 @@
-//! Generates SQL statements that call awty's functions with random arguments. A seed always gives the same statement.
+//! Generates SQL statements that call awty's functions with random arguments. The same seed always gives the same
+//! statement.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};

@@ -1,6 +1,6 @@
-//! Decides whether the SQLSTATE of a failed call fits the call's arguments.
+//! Decides whether a call with these arguments may fail with this SQLSTATE.
 //!
-//! XX000 (internal error) never fits, because awty must refuse each bad call itself.
+//! No call may fail with XX000 (internal error), because awty must refuse each bad call itself.
 
 pub struct Refusal {
     pub sqlstate: String,

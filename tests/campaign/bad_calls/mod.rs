@@ -23,7 +23,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Most callers have rights, because calls without rights find few errors.
+/// Most callers have the necessary rights, because a call without rights fails early and so finds few errors.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -40,9 +40,9 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns, which all make the same calls.
+/// Maximum number of turns. Each turn makes the same calls.
 const TURNS: usize = 5;
-/// A session leaks memory if it grows by more bytes in its last turn, or while one call is repeated.
+/// Bytes. A session leaks memory if it grows by more than this number in its last turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 
@@ -120,7 +120,8 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
             {
                 hear(shared, role, &call, &answer);
             }
-            // PostgreSQL keeps the locks of serializable transactions for a while.
+            // Ignores SIReadLock, because PostgreSQL keeps the locks of a serializable transaction for a while after
+            // its end.
             let sql = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND mode <> 'SIReadLock'";
             let locks: i64 = witness.query_one(sql, &[&pid])?.get(0);
             if locks > 0 {
@@ -154,7 +155,7 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// In an old session, a leak would first fill holes in the heap, so the call has a new session.
+/// Makes the call in a new session. In an old session, a leak would first fill holes in the heap, and so stay hidden.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);

@@ -1,7 +1,7 @@
-//! Makes calls in different places, such as a transaction, a cursor or a COPY.
+//! Makes calls in different contexts, such as a transaction, a cursor or a COPY.
 //!
-//! Invariant: `Err` means a lost connection. Each step keeps the session's user and settings, and leaves no transaction
-//! open.
+//! Invariant: a step returns `Err` only if the connection is lost. Each step keeps the session's user and settings, and
+//! leaves no transaction open.
 
 use super::signatures::Function;
 use crate::random::Random;

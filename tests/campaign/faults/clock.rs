@@ -1,4 +1,4 @@
-//! Sets the server's clock, and does not set it back. awty's promises about time refer to this clock.
+//! Sets the server's clock, and leaves the clock changed. awty's promises about time refer to the server's clock.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};
@@ -66,8 +66,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// PostgreSQL restarts the launcher by the wall clock. If the clock is set back, the launcher starts only when the
-/// clock has caught up.
+/// PostgreSQL restarts the launcher by the wall clock. If the clock was set back, the launcher starts only when the
+/// clock reaches the old time again.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

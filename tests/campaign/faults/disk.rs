@@ -1,4 +1,5 @@
-//! If the disk is full or a flush fails, PostgreSQL goes down, so that it loses no written data (`data_sync_retry`).
+//! If the disk is full or a flush fails, PostgreSQL stops with a PANIC, so that it loses no written data
+//! (`data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;
@@ -10,7 +11,8 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // The checkpoint must fail when it writes data files. Otherwise the server would flush only WAL during the fault.
+    // The checkpoint must fail when it writes data files. Without a checkpoint, the server flushes only WAL during the
+    // fault.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

@@ -1,5 +1,5 @@
-//! Crashes the server during a very long run. Other roles may wait at most for a share of the run's length, because a
-//! fixed limit would fail on a slow machine.
+//! Crashes the server during a very long run. Other roles may wait at most for a share of the run's length. A fixed
+//! limit would fail on a slow machine.
 
 use super::processes::{self, IN_RUN};
 use crate::load::{DATABASES, ERIN, ROLES, Shared, explain};
@@ -8,11 +8,11 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Seconds of the long run. The other roles must catch up within `SHARE` of this time.
+/// Length of the long run in seconds. The other roles must catch up within `SHARE` of this time.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// Seconds of the other roles' runs, which are short because awty runs the checks that a crash interrupted one after
-/// the other.
+/// Length of the other roles' runs in seconds. The runs are short, because after a crash awty runs the interrupted
+/// checks one after the other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
@@ -26,7 +26,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // Kills a process of another role, so that the long run is not the cause of the crash.
+    // Kills a process of another role, because the process of the long run must not cause the crash.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

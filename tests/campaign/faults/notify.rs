@@ -1,6 +1,6 @@
-//! Fills the queue of NOTIFY, as a listener in an open transaction does, so that COMMIT fails.
+//! Fills the queue of NOTIFY, so that COMMIT fails. A listener in an open transaction keeps the queue full.
 //!
-//! This fault happens only on request, because the queue takes 8 GB of disk and most of a minute.
+//! This fault happens only on request, because the queue takes 8 GB of disk, and filling it takes most of a minute.
 
 use crate::load::Shared;
 use awty_testkit::postgres::Client;
@@ -19,7 +19,7 @@ pub fn fill(shared: &Shared) -> bool {
     });
     let (Ok(_listener), Ok(mut filler)) = (listener, shared.connect("postgres", "postgres")) else { return false };
     let is_full = (0..ENOUGH).any(|_| is_refused(&mut filler, FILL));
-    // After the queue has refused large notifications, small notifications fill its last space.
+    // A queue that refuses large notifications still has room for small notifications, which fill the rest.
     let is_full = is_full && (0..ENOUGH * 100).any(|_| is_refused(&mut filler, "NOTIFY nothing"));
     std::thread::park_timeout(WHILE);
     is_full

@@ -26,8 +26,8 @@ pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
     catch::<bool>(shared, &sql).unwrap_or(false)
 }
 
-/// Waits until the postmaster restarts the launcher after one second of the wall clock, because the next fault may set
-/// this clock.
+/// The postmaster restarts the launcher after one second of the wall clock. Waits for the restart, because the next
+/// fault may set the wall clock.
 pub fn terminate_launcher(shared: &Shared) -> bool {
     let is_another = |pid: i32| format!("SELECT true FROM pg_stat_activity WHERE {LAUNCHER} AND pid <> {pid}");
     let Some(pid) = catch::<i32>(shared, &format!("SELECT pid FROM pg_stat_activity WHERE {LAUNCHER}")) else {
@@ -36,7 +36,7 @@ pub fn terminate_launcher(shared: &Shared) -> bool {
     signal(shared, LAUNCHER, "pg_terminate_backend") && catch::<bool>(shared, &is_another(pid)).is_some()
 }
 
-/// The maintainer runs only for a moment, so the loop looks for it without a pause.
+/// The loop looks for the maintainer's process without a pause, because the maintainer runs only for a moment.
 pub fn kill_maintainer(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
     let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
     let mut witness = shared.connect("postgres", "postgres")?;

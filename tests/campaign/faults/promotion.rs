@@ -1,5 +1,5 @@
-//! Promotes a standby. An asynchronous standby may lack the last confirmed commits, so the campaign removes only these
-//! commits from the clients' log.
+//! Promotes a standby. An asynchronous standby may lack the last confirmed commits. The campaign removes only the
+//! missing commits from the clients' log.
 
 use super::look::{catch, settled};
 use crate::checker::Told;
@@ -92,7 +92,8 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Removes the recent commits that the standby lacks from the clients' log. Removing too many causes no false alarm.
+/// Removes from the clients' log the recent commits that the standby lacks. Removing too many commits causes no false
+/// alarm.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

@@ -1,6 +1,6 @@
 //! Rewrites awty's tables with statements that an administrator may run at any time.
 //!
-//! An internal error that follows is a violation.
+//! These statements must cause no internal error.
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
@@ -93,7 +93,7 @@ fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), E
     Ok(())
 }
 
-/// The tablespace is in the data directory, because each standby has its own data directory.
+/// The tablespace is in the data directory, so that a primary and its standbys do not share the tablespace's path.
 fn make_tablespace(admin: &mut Client) -> Result<(), Error> {
     if admin.query_opt("SELECT FROM pg_tablespace WHERE spcname = 'elsewhere'", &[])?.is_none() {
         admin.batch_execute("SET allow_in_place_tablespaces = on")?;
@@ -115,7 +115,7 @@ impl Table {
                 admin.query_one(largest, &[])?.get::<_, String>(0)
             }
         };
-        // CLUSTER does not accept partial indexes.
+        // Omits partial indexes, which CLUSTER does not accept.
         let sql = "SELECT i.relname::text, i.oid::regclass::text, array_to_string(t.reloptions, ', ')
                    FROM pg_class AS t JOIN pg_index ON indrelid = t.oid JOIN pg_class AS i ON i.oid = indexrelid
                    WHERE t.oid = $1::text::regclass AND indpred IS NULL AND indisvalid ORDER BY random() LIMIT 1";
@@ -125,7 +125,8 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // Some tables, such as `in_flight`, are created with a fillfactor. A fault that changes it must restore it.
+        // Some tables, such as `in_flight`, are created with a fillfactor. A fault that changes the fillfactor must
+        // restore the table's own value.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));

@@ -10,7 +10,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// A function whose COMMENT contains these words is an overload, and gets no entry of its own.
+/// A function whose COMMENT contains this text is an overload. The reference has no separate entry for an overload.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "
@@ -160,7 +160,7 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 }
 
 pub fn settings(client: &mut Client) -> String {
-    // The page shows `boot_val`, because the cluster's configuration file changes a few settings.
+    // The page shows the default (`boot_val`), because the cluster's configuration file changes a few settings.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

@@ -40,7 +40,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// Texts of an error. In a format string, an ellipsis replaces each value.
+/// The texts of an error in the source. An ellipsis replaces each value that a format string inserts.
 #[derive(Default)]
 struct Texts(Vec<String>);
 
@@ -57,7 +57,7 @@ impl<'ast> Visit<'ast> for Texts {
             && let Some(Expr::Lit(format)) = arguments.first()
             && let Lit::Str(text) = &format.lit
         {
-            // `call("awty.allow", …)` is shown as `SELECT awty.allow(…);`.
+            // The reference shows `call("awty.allow", …)` as `SELECT awty.allow(…);`.
             let mut calls = arguments.iter().skip(1).filter_map(called);
             self.0.push(dots(&text.value(), &mut calls));
         }

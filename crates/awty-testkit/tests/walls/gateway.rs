@@ -3,7 +3,7 @@ use super::source::{Source, root};
 
 const FOLDER: &str = "crates/awty-gateway/src";
 
-/// A room is a top-level module. It may use only rooms of lower layers. The lowest layer comes first.
+/// A room is a top-level module. A room may use only rooms of lower layers. The list begins with the lowest layer.
 const LAYERS: &[&[&str]] = &[
     &["clock", "duration", "notify", "sqlstate"],
     &["net"],

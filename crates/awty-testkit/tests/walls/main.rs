@@ -1,6 +1,6 @@
-//! Tests which modules of awty use which others. A room is a top-level module.
+//! Tests that each module of awty uses only the modules that it may use. A room is a top-level module.
 //!
-//! An arrow is a path that names another module, also in a macro's arguments.
+//! An arrow is a path that names another module. Paths in a macro's arguments also count.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -12,7 +12,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Each room may use only the rooms before it.
+/// Each room may use only the rooms that come before it in this list.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -41,7 +41,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// Rooms of the first list must not use rooms of the second list, not even through other rooms.
+/// No room of the first list may use a room of the second list, either directly or through other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -52,7 +52,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// Code with such a name reads a clock or waits. awty-core builds the crate chrono without a clock.
+/// awty-core must not use these names, because code with these names reads a clock or waits.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
@@ -115,7 +115,8 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// Only `store` and `statements` contain SQL, so that each statement is prepared and runs as awty's owner.
+/// Only `store` and `statements` may contain SQL, because these modules prepare each statement and run it as awty's
+/// owner.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();

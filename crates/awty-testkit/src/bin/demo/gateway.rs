@@ -1,5 +1,5 @@
-//! Invariant: each process has the demo's directory in its command line, and writes its process id to a file there. So
-//! `scripts/demo stop` can end the process.
+//! Invariant: the command line of each process contains the demo's directory, and each process writes its process id to
+//! a file in the directory. `scripts/demo stop` uses both to find the processes.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};

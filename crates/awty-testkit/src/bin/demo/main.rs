@@ -1,5 +1,5 @@
-//! Runs a shop with late orders, and a gateway with misbehaving endpoints. The cluster stays after the program ends.
-//! The exit status is 0 only if exactly the late orders have alerts.
+//! Runs a shop with late orders, and a gateway with misbehaving endpoints. The cluster keeps running after the program
+//! has ended. The exit status is 0 only if exactly the late orders have alerts.
 
 mod gateway;
 mod receiver;
