@@ -55,7 +55,7 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// A position in one file of the server log. A promoted standby writes another file.
+/// A position in one file of the server log. A promoted standby writes to a different file.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,
@@ -74,7 +74,7 @@ impl LogMark {
     }
 }
 
-/// Returns a log's internal errors without time and process id, so that each error is reported once.
+/// Returns a log's internal errors. Omits the time and the process id, so that each error is reported once.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -84,7 +84,7 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Only the numbers of blocks, checks and files differ when an error repeats.
+/// Removes the digits, because repeated errors differ only in the numbers of blocks, checks and files.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
@@ -93,7 +93,7 @@ pub fn without_numbers(what: &str) -> String {
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
-    // SIGKILL, SIGQUIT and SIGABRT (by a PANIC) come from the campaign itself, so they are no violation.
+    // Omits SIGKILL, SIGQUIT and SIGABRT (by a PANIC), because the campaign itself causes these signals.
     let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
     (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
 }

@@ -1,7 +1,7 @@
 //! Records what each external worker does with its leases (P14). The ledger is outside of the database, so that a crash
 //! loses no line.
 //!
-//! Invariant: a worker writes a line when it gets a lease, and before it acts, answers or gives the lease back.
+//! Invariant: a worker writes a line after it gets a lease, and a line before it acts, answers or gives the lease back.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
@@ -10,19 +10,20 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// Identifies the check together with its id, because a promoted standby may use the id again.
+    /// The check's id and `scheduled_at` together identify the check, because a promoted standby may use the id again.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,
     pub at_most_once: bool,
-    /// `leased_at`, `expires_at` and `deadline` use the server's clock. Confirmed heartbeats move `expires_at`.
+    /// `leased_at`, `expires_at` and `deadline` are times of the server's clock. Each confirmed heartbeat moves
+    /// `expires_at` to a later time.
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// The load's `epoch` at the claim: the number of earlier promotions that lost commits.
+    /// The load's `epoch` when the check was claimed. The epoch is the number of promotions that lost commits.
     pub epoch: u64,
 }
 
@@ -107,8 +108,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Two leases of one check are allowed if the first was given back in time, if the second is for another run, or
-        // if a promotion lost the first.
+        // A check may have two leases if the first lease was given back in time, if the second lease is for another
+        // run, or if a promotion lost the first lease.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

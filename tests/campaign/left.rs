@@ -1,4 +1,4 @@
-//! Finds rows of awty's own tables that have outlived their check, worker or database.
+//! Finds rows in awty's own tables whose check, worker or database no longer exists.
 
 use awty_testkit::postgres::{Client, Error};
 

@@ -22,7 +22,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// A role whose checks are scheduled only by faults.
+/// Only faults schedule checks of this role.
 pub const ERIN: &str = "erin";
 
 const PACE: Duration = Duration::from_millis(120);
@@ -33,7 +33,7 @@ pub struct Shared {
     pub over: AtomicBool,
     pub closed: AtomicBool,
     pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
-    /// How often the campaign has promoted a standby that lacked confirmed commits.
+    /// Number of promotions of a standby that lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
     pub present: AtomicU64,
@@ -75,8 +75,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Notes the latest check id of each database. awty may hold a check that runs during several kills, so the checker
-    /// allows such holds.
+    /// Stores the latest check id of each database. awty may hold a check that runs during several kills, so the
+    /// checker allows holds of these checks.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -232,8 +232,8 @@ impl Customer {
         (job, args)
     }
 
-    /// PostgreSQL stores large arguments out of line. The job `set` gets more of them, because awty archives the many
-    /// checks of a run together.
+    /// PostgreSQL stores large arguments out of line. More checks of the job `set` have large arguments, because awty
+    /// archives the many checks of one run together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -336,13 +336,13 @@ impl Customer {
     }
 }
 
-/// Returns whether a fault explains the error of a call that began at `began`.
+/// Returns whether a fault explains the error of a call. The call began at `began`.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     // SQLSTATE 22008 occurs if a fault sets the clock back by years after the client has read the clock.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
-    // PostgreSQL's timers use the clock, so a jump ahead ends statements too early.
+    // PostgreSQL's timers use the clock, so `statement_timeout` comes too early if a fault sets the clock ahead.
     let too_early = error.code().is_some_and(|code| code.code() == "57014") && began.elapsed() < STATEMENT_TIMEOUT / 2;
     error.is_closed() || broken || told || too_early
 }

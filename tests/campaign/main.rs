@@ -127,7 +127,7 @@ impl Campaign {
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "32")
-            // With few buffers, pages of other tables soon replace awty's pages.
+            // The shared buffers are so small that pages of other tables soon replace awty's pages.
             .set("shared_buffers", "16MB")
             .set("awty.max_workers", "24") // enough for a second worker of each role
             .set("awty.max_workers_per_role", "4")
@@ -190,7 +190,8 @@ impl Campaign {
         }
     }
 
-    /// Faults set the server's clock only in every second round, because the checker can then compare fewer times.
+    /// Faults set the server's clock only in every second round, because the checker can compare fewer timestamps
+    /// afterwards.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -43,7 +43,7 @@ impl Customer {
             let mut transaction = client.build_transaction().isolation_level(level).start()?;
             if serializable {
                 let all = transaction.query_one("SELECT sum(amount)::bigint FROM camp.account", &[])?;
-                // This wait ignores the server's clock, because a fault may set it.
+                // This wait does not use the server's clock, because a fault may set the clock.
                 std::thread::park_timeout(Duration::from_millis(50));
                 let sql = "UPDATE camp.account SET amount = $2::bigint % 1000 WHERE owner = $1";
                 transaction.execute(sql, &[&self.role, &all.get::<_, i64>(0)])?;

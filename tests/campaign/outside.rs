@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 pub const MAILER: &str = "mailer";
 const VOID: &str = "void";
-/// awty answers `busy` while a client has locked the check. The worker must then repeat its answer.
+/// awty returns `busy` if a client has locked the check. The worker must then send its answer again.
 const BUSY: &str = "busy";
 const WORKERS: u64 = 2;
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -214,7 +214,7 @@ impl Worker {
                 self.answer(client, some)?;
                 return self.die(some);
             }
-            // An answer for several leases omits checks that a client has locked. An answer for a single lease waits
+            // A call with several leases skips the checks that a client has locked. A call with a single lease waits
             // for the client.
             for lease in self.commit(client, some)? {
                 self.commit(client, std::slice::from_ref(lease))?;
@@ -301,8 +301,8 @@ const COMPLETE_MANY: &str = "SELECT awty.complete_many($1, ARRAY(
 const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES ($1, $2, 0, $3, $4, 'outside', false, false)";
 
-/// Waits until the external workers have no more work. Ignores checks that are due much later because the clock was set
-/// back.
+/// Waits until the external workers have no more work. Ignores checks that are due far in the future because the clock
+/// was set back.
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";
     for database in DATABASES {

@@ -1,4 +1,4 @@
-//! Makes, ends, holds and moves repetitions at random. No other client uses the entity name [`ENTITY`].
+//! Creates, cancels, holds and moves repetitions at random. No other client uses the entity name [`ENTITY`].
 
 use crate::checker::Told;
 use crate::load::Customer;
@@ -19,15 +19,15 @@ impl Repeated {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
         let closed = self.closed.iter().map(|what| format!("an occurrence in closed time: {what}"));
-        // After the clock was set back, a new repetition may use the time of an earlier run again.
+        // If the clock was set back, a new repetition may have an occurrence at the time of an earlier run.
         alone.chain(doubled.chain(closed).filter(|_| !clock_was_set)).collect()
     }
 }
 
 pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
 
-/// Finds occurrences that ran twice. A second run is allowed after `awty.check_now()`, or if `awty.repeat()` began
-/// before the last run of an older repetition.
+/// Finds occurrences that ran twice. A second run is allowed after `awty.check_now()`, or if a client called
+/// `awty.repeat()` before the older repetition had its last run.
 pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
         AND id NOT IN (SELECT check_id FROM camp.placed)
@@ -76,7 +76,7 @@ fn release(client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
 fn hold_until(customer: &mut Customer, client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
     let seconds = 1.0 + customer.random.below(3) as f64;
     let sql = "SELECT awty.hold($1, $2, $3, 'campaign', clock_timestamp() + make_interval(secs => $4))";
-    // The call may wait for a lock until the end of the hold has passed (22023).
+    // While the call waits for a lock, the end of the hold may pass. awty then refuses the call (22023).
     unless_refused(&["42704", "55000", "22023"], client.execute(sql, &[&ENTITY, &key, &job, &seconds]))
 }
 
@@ -125,7 +125,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // awty refuses the call (22023) if a fault has set the clock past `ends`, or has made the slots too long.
+    // awty refuses the call (22023) if a fault has set the clock past `ends`, or has made slots longer than the time
+    // between two occurrences.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

@@ -111,7 +111,7 @@ impl Report {
         text
     }
 
-    /// Columns: date, commit, server, seed, minutes, fault, times, missed, violations, and the longest
+    /// The columns are date, commit, server, seed, minutes, fault, times, missed, violations, and the longest
     /// `Speed::first` and `Speed::all`.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =

@@ -8,15 +8,15 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// If the first run begins after more seconds, awty has lost a wake-up. Noise of the machine cannot explain such a
-/// delay.
+/// Seconds. If the first run begins later, awty has lost a wake-up, because no busy machine delays a run by so much.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
-    /// Next transaction id at this `Mark`. Earlier transactions have lower ids, even if the clock was set back.
+    /// The next transaction id at the time of this `Mark`. Earlier transactions have lower ids, even if the clock was
+    /// set back.
     xid: i64,
 }
 
@@ -43,9 +43,10 @@ impl Mark {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
     /// Seconds from the server's start to the first run of a due check, in the slowest database. `None` if the server
-    /// was never down, or if no check was due.
+    /// did not stop, or if no check was due.
     pub first: Option<f64>,
-    /// Seconds until all due checks were done, from the server's start or, without a start, from the end of the fault.
+    /// Seconds until all due checks were done. The time begins at the server's start, or at the end of the fault if the
+    /// server did not stop.
     pub all: f64,
 }
 
@@ -53,7 +54,7 @@ pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) 
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
     let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready, mark.xid).ok());
     let Some(speed) = speed else { return waited };
-    // The operating system may have set the clock, so implausible differences are ignored.
+    // Ignores implausible times, because the operating system may have set the clock.
     if cluster.clock() != mark.clock || speed.all < 0.0 || speed.all > waited.all + TOO_LATE {
         return waited;
     }

@@ -1,7 +1,7 @@
-//! Checks that no client waits for a run while the run sleeps (P4).
+//! Checks that no client waits for a sleeping run (P4).
 //!
-//! The locks are read between two observations of a run, so that a slow machine causes no false alarm. A run that
-//! sleeps in both observations also slept in between.
+//! The locks are read between two observations of a run. A run that sleeps in both observations also slept in between,
+//! so that a slow machine causes no false alarm.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// The start time distinguishes a transaction from the next transaction of the same process.
+/// The process id and the start time identify a transaction, because one process executes many transactions.
 const WAITING: &str = "
     SELECT concat_ws(' ', c.usename, c.pid, c.xact_start, 'waits for', w.usename, w.pid, w.xact_start, 'in', c.datname)
     FROM pg_stat_activity AS c

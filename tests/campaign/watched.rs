@@ -1,4 +1,5 @@
-//! Clients write a watched table at random. [`WRONG`] and [`MISSED`] must find nothing in any snapshot (P12).
+//! Clients write to a watched table at random. The queries [`WRONG`] and [`MISSED`] must return no rows in any snapshot
+//! (P12).
 
 use crate::deadline;
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
@@ -14,15 +15,15 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between two rounds of the rule's owner. `CHANGE` of a thousand rounds change the rule.
+/// Pause between two rounds of the rule's owner. The owner changes the rule in one of `CHANGE` rounds, on average.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
 /// Finds alerts whose row is gone, is not late, has met the rule, has another start time, or has a second alert. $1 is
 /// true if the clock was set.
 ///
-/// After a change of the rule, no trigger sees that such a row is deleted and inserted again. The alert may be wrong
-/// until awty has compared all alerts with their rows.
+/// After a change of the rule, no trigger notices that an alert's row is deleted and inserted again. The alert may be
+/// wrong until awty has compared all alerts with their rows.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.rule = 'parcel' AND a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -31,7 +32,7 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
 /// Finds late rows that have neither an alert nor a check within 9 s (three of the longest slots). Ignores rows with
-/// failed checks, and all rows while awty reads the table for the rule.
+/// failed checks. Ignores all rows while awty reads the table for the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

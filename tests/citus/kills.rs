@@ -54,19 +54,20 @@ pub fn kills(place: &mut Place) -> String {
     format!("{KILLS} kills of nodes, postmasters and workers, {orders} acknowledged orders: each had one effect")
 }
 
-/// All other processes of the server must end by themselves.
+/// The test kills only the postmaster. All other processes of the server must end by themselves.
 #[track_caller]
 fn kill_postmaster(node: &mut Cluster) {
     let mut faults = node.new_faults();
     node.kill_server();
-    // Citus raises an ERROR if it notices the postmaster's death only after the commit.
+    // If Citus notices the postmaster's death only after the commit, Citus raises an ERROR.
     faults.extend(
         node.new_faults().into_iter().filter(|fault| !fault.ends_with("AbortTransaction while in COMMIT state")),
     );
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Kills all processes of the server, as the loss of its machine does. The stopped postmaster starts no new process.
+/// Kills all processes of the server, like a loss of its machine. Stops the postmaster first, so that it starts no new
+/// process.
 #[track_caller]
 pub fn crash(node: &mut Cluster) {
     let pids = node.pids("");

@@ -66,7 +66,7 @@ fn write(config: &Config, after: &str, stopped: &AtomicBool, count: &AtomicI64) 
             client = config.connect(NoTls).ok();
         }
         let last = next + BATCH - 1;
-        // An unconfirmed order may exist or not, so its key is not used again.
+        // The keys of unconfirmed orders are not used again, because these orders may exist.
         if client.as_mut().is_some_and(|client| client.execute(sql, &[&next, &last, &after]).is_ok()) {
             acknowledged.extend(next..=last);
             count.fetch_add(BATCH, Ordering::Relaxed);

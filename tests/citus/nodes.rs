@@ -1,4 +1,4 @@
-//! Tests a node that joins, a promoted standby, and a shard that moves under load.
+//! Tests three changes under load: a node joins, a standby is promoted, and a shard moves.
 
 use crate::kills::crash;
 use crate::load::Load;
@@ -50,7 +50,7 @@ pub fn moves(place: &mut Place) -> String {
         load.await_more(50);
     }
     assert!(moved > 0, "no check has moved");
-    // The trigger on the new node replaces the check that has moved.
+    // The check has moved to the new node together with its shard. The trigger on the new node replaces the check.
     place.shop().batch_execute("UPDATE shop.orders SET after = '0 s' WHERE id = -1").unwrap();
     let orders = load.stop(place);
     place.await_all_ended();
@@ -65,7 +65,8 @@ pub fn standby(place: &mut Place) -> String {
     place.nodes[0].await_sql("postgres", "the standby", "SELECT bool_or(sync_state = 'sync') FROM pg_stat_replication");
     let load = Load::start(place, "2 s");
     load.await_more(200);
-    // From now on, the standby receives nothing. A commit that does not wait for the standby is lost.
+    // From now on, the standby receives no WAL. The promotion of the standby loses each commit that does not wait for
+    // the standby.
     let receivers = standby.pids("walreceiver");
     receivers.iter().for_each(|pid| standby.kill(Signal::STOP, *pid));
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep')

@@ -1,4 +1,4 @@
-//! Executes docs/citus.md's statements that show all nodes, and makes the calls of all nodes with one gateway.
+//! Executes the statements of docs/citus.md that read the views of all nodes. One gateway makes the calls of all nodes.
 
 use crate::place::Place;
 use awty_testkit::gateway::{Gateway, create_credentials};
@@ -21,7 +21,7 @@ fn documented(part: &str) -> String {
     block.unwrap_or_else(|| panic!("no block of docs/citus.md contains {part}")).trim_start_matches("text").to_owned()
 }
 
-/// docs/citus.md shows the statement for `awty.late`. A statement for another view only changes the name.
+/// docs/citus.md shows the statement for `awty.late`. For another view, only the view's name differs.
 pub fn overview(place: &mut Place) -> String {
     let nodes = |rows: &[Row]| rows.iter().map(|row| row.get::<_, i32>(0)).collect::<BTreeSet<_>>();
     let query =

@@ -1,4 +1,4 @@
-//! A block of `sql` without an end, or a block of `text` without a block of `sql` before it, fails the test.
+//! The test fails if a block of `sql` has no end, or if no block of `sql` comes before a block of `text`.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Each worker of examples/workers claims, fails, retries, dies and is replaced.
+//! Each worker of examples/workers claims checks, reports a failure, retries, dies and is replaced.
 
 use awty_testkit::{Cluster, Signal};
 use std::path::{Path, PathBuf};

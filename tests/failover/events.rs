@@ -1,4 +1,4 @@
-//! An event fails only if the cluster does not recover in time.
+//! An event counts as failed only if the cluster does not recover in time.
 
 use crate::place::{ELECTED_WITHIN, Place};
 use crate::random::Random;
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub enum Event {
     Switchover,
     KillPostmaster,
-    /// Patroni starts again after the failover.
+    /// Kills the primary and its Patroni, and starts Patroni again after the failover.
     KillBoth,
     /// Freezes the primary's Patroni until some time after the failover.
     FreezePatroni,

@@ -30,7 +30,7 @@ pub struct Verdict {
     pub alerts: usize,
     pub lost_by_failover: usize,
     pub repeated_by_failover: usize,
-    /// Number of runs that an old primary began after a new primary's timeline had begun.
+    /// Number of runs that an old primary began although a new primary's timeline had begun.
     pub on_cut_off: usize,
     pub violations: Vec<String>,
 }
@@ -102,7 +102,7 @@ impl Evidence {
     }
 
     fn judge_cut_off(&self, verdict: &mut Verdict) {
-        // A timeline ends when any later timeline begins.
+        // A timeline ends when one of the later timelines begins.
         let begins: BTreeMap<u32, DateTime<Utc>> =
             self.ready.iter().filter_map(|ready| Some((ready.timeline?, ready.at))).collect();
         let is_cut_off = |mark: &&Mark| begins.range(mark.timeline + 1..).any(|(_, began)| mark.at > *began);

@@ -1,4 +1,4 @@
-//! Runs and promotions leave traces outside the database, because a failover may lose rows.
+//! Each run and each promotion writes a line outside the database, because a failover may lose rows.
 
 use crate::place::Place;
 use crate::reaper::pass;
@@ -82,7 +82,7 @@ impl Listeners {
         }
     }
 
-    /// Waits for the promotion, because PostgreSQL refuses LISTEN on a standby. The session survives the promotion.
+    /// Waits for the promotion, because PostgreSQL refuses LISTEN on a standby. The promotion does not end the session.
     fn listen(&self, client: &mut Client) -> Result<(), awty_testkit::postgres::Error> {
         while client.query_one("SELECT pg_is_in_recovery()", &[])?.get(0) {
             if self.is_over.load(Ordering::Relaxed) {

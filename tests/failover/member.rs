@@ -78,14 +78,16 @@ impl Member {
         Self::leads(self.rest_port)
     }
 
-    /// Returns whether the member leads. A frozen Patroni does not answer.
+    /// Returns whether the member is the primary. A member with a frozen Patroni counts as no primary, because Patroni
+    /// does not answer.
     pub fn leads(rest_port: u16) -> bool {
         ask(rest_port, "GET /primary", "").is_ok_and(|(status, _)| status == 200)
     }
 }
 
 fn ask(port: u16, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
-    // A frozen Patroni accepts no connection when its queue of new connections is full.
+    // Connecting has a time limit, because a frozen Patroni accepts no connection when its queue of new connections is
+    // full.
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_secs(1))?;
     let limit = if body.is_empty() { Duration::from_secs(1) } else { Duration::from_secs(120) };
     stream.set_read_timeout(Some(limit))?;

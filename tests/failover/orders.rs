@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The start of each run leaves a log line, which no failover can undo.
+/// Each run writes a log line at its start, because a failover cannot remove a log line.
 pub const TABLES: &str = "
 CREATE EXTENSION awty;
 CREATE ROLE shop LOGIN;
@@ -55,7 +55,7 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Number of primaries so far. When it grows, the old primary's writers end.
+    /// Number of primaries so far. When the number grows, the threads that write to the old primary end.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }
@@ -102,7 +102,7 @@ impl Desk {
         !self.is_over.load(Ordering::Relaxed) && self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// Starts new writers for each new primary. The old writers may hang in COMMIT on a lost primary.
+    /// Starts new writers for each new primary, because the old writers may hang in COMMIT on the lost primary.
     fn follow(self: Arc<Self>, members: &[(u16, Config)]) {
         let mut current = None;
         while !self.is_over.load(Ordering::Relaxed) {

@@ -8,9 +8,9 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Seconds until the primary's key in etcd expires. Patroni accepts no shorter time.
+/// Seconds until the primary's key in etcd expires. 20 s is the shortest time that Patroni accepts.
 const TTL: u64 = 20;
-/// Another member must become the primary within this time.
+/// Time limit for the choice of a new primary.
 pub const ELECTED_WITHIN: Duration = Duration::from_secs(4 * TTL);
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
@@ -37,7 +37,8 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Returns ports below the range of outgoing connections, which could take the port of a stopped server.
+/// Returns ports below the range of outgoing connections, because an outgoing connection could take a stopped server's
+/// port.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -48,8 +49,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// With etcd's v3 interface, a frozen Patroni 3.0.2 could later take the key from the new primary, whose commits would
-/// be lost.
+/// Patroni needs etcd's v2 interface. With the v3 interface, a frozen Patroni 3.0.2 could later take the key from the
+/// new primary, and the new primary's commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
@@ -71,7 +72,7 @@ impl Place {
         for number in 0..3 {
             place.members[number].start_patroni(&place.folder);
             if number == 0 {
-                // The other members copy the data of the first member, so the first member must be the primary by now.
+                // The first member must be the primary before the other members start, because they copy its data.
                 poll("the first primary", Duration::from_secs(90), || place.leader().ok_or("none".into()))?;
             }
         }

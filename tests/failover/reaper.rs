@@ -3,8 +3,8 @@ use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Reaps orphans, because a container may have no init process, and PostgreSQL believes that an unreaped process still
-/// runs.
+/// Reaps orphans, because a container may have no init process. PostgreSQL takes an unreaped process for a running
+/// process.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {

@@ -13,7 +13,7 @@ struct Line {
     times: u64,
     not_whole: u64,
     whole: Vec<f64>,
-    /// Seconds from the log line "ready" to the first run of each new primary.
+    /// For each new primary, the seconds from its log line "ready" to its first run.
     first_run: Vec<f64>,
 }
 

@@ -1,5 +1,4 @@
-//! If the disk is full or a flush fails, PostgreSQL stops with a PANIC, so that it loses no written data
-//! (`data_sync_retry`).
+//! A full disk or a failed flush can stop PostgreSQL with a PANIC, so that it loses no written data (`data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;
