@@ -49,8 +49,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// Patroni needs etcd's v2 interface. With the v3 interface, a frozen Patroni 3.0.2 could later take the key from the
-/// new primary, and the new primary's commits would be lost.
+/// With etcd's v3 interface, a frozen Patroni 3.0.2 could later take the key from the new primary, and the new primary's
+/// commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
@@ -72,7 +72,7 @@ impl Place {
         for number in 0..3 {
             place.members[number].start_patroni(&place.folder);
             if number == 0 {
-                // The first member must be the primary before the other members start, because they copy its data.
+                // The first member must be the primary, because the other members copy its data.
                 poll("the first primary", Duration::from_secs(90), || place.leader().ok_or("none".into()))?;
             }
         }

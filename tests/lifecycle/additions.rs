@@ -1,4 +1,5 @@
-//! An administrator's triggers, rules, columns and keys on awty's tables take effect, however a check ends.
+//! An administrator's triggers, rules, columns and keys on awty's tables take effect in each way in which a check can
+//! end.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

@@ -1,5 +1,5 @@
-//! awty writes history rows without SQL. Even after an administrator's change of the table, the rows must be as an
-//! INSERT would make them.
+//! awty writes history rows without SQL. Even after an administrator's change of the table, each row must equal the row
+//! that an INSERT writes.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 
@@ -121,8 +121,8 @@ fn a_partition_may_be_a_foreign_table() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM archive.day"), 3);
 }
 
-/// PostgreSQL applies policies to an ordinary role that owns awty. After FORCE ROW LEVEL SECURITY, policies also apply
-/// to the role's own tables.
+/// If an ordinary role owns awty, PostgreSQL applies policies to this role. The role's own tables need FORCE ROW LEVEL
+/// SECURITY.
 #[test]
 fn a_policy_that_applies_to_awtys_owner_is_honoured() {
     let shop = open();

@@ -1,4 +1,4 @@
-//! A client can change a running check without waiting. The client's change wins over the result of the run.
+//! A client can change a running check without waiting. The client's change replaces the result of the run.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

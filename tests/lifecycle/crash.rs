@@ -5,7 +5,8 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Time limit of a check, shorter than the minute after which awty searches for forgotten checks (P5).
+/// Time limit of a check. The limit is shorter than a minute, because awty searches for forgotten checks every minute
+/// (P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -98,7 +99,7 @@ pub fn create_poison_of_mallory(shop: &Shop) {
     );
 }
 
-/// After a crash, awty runs the suspected checks one at a time, so that it holds no innocent check.
+/// After a crash, awty runs the suspected checks one at a time, so that it holds only the check that causes crashes.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
@@ -187,8 +188,8 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// PostgreSQL notices the postmaster's death only while a process waits, and these runs never wait. A server does not
-/// start beside such a process.
+/// A process of PostgreSQL notices the postmaster's death only while it waits, and these runs never wait. A new server
+/// does not start while these processes live.
 #[test]
 fn a_worker_with_minutes_of_work_leaves_after_the_death_of_the_postmaster() {
     let mut shop = Shop::open();

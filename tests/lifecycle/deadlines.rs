@@ -1,6 +1,6 @@
-//! Simulates a year of six help desks with `awty.travel()`, and checks one service level agreement of each.
+//! Simulates a year of six help desks with `awty.travel()`, and checks one service level agreement of each help desk.
 //!
-//! A ticket comes every 23 hours, and so at each hour of the day.
+//! A ticket comes every 23 hours, so that tickets come at each hour of the day.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
@@ -10,7 +10,7 @@ const OFFICE: &str = "SELECT awty.create_calendar('office', zone => 'Europe/Berl
     closed => ARRAY(SELECT (now() + n * interval '13 days')::date FROM generate_series(1, 40) AS n),
     hours => '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}')";
 
-/// This function calls none of awty's functions, because it checks their results.
+/// This function must not call awty's functions, because the test compares its results with theirs.
 const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boolean STABLE LANGUAGE sql AS $$
     SELECT NOT EXISTS (SELECT FROM awty.calendar AS c WHERE l.at::date = ANY (c.closed))
        AND CASE WHEN extract(isodow FROM l.at) <= 4 THEN l.at::time >= '09:00' AND l.at::time < '12:30' OR l.at::time >= '13:30' AND l.at::time < '17:30'
@@ -128,7 +128,7 @@ const STEP: &str = "
     ) INSERT INTO waits SELECT id, waiting, awty.now() FROM changed;
     SELECT count(*) FROM awty.travel('23 hours', max => 100000);";
 
-/// A slot of one minute is longer than any run, so each run reports in its own slot.
+/// A slot of one minute is longer than any run, so that no run reports in a later slot.
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1min").start());
     shop.run(&format!(
@@ -154,12 +154,12 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // `awty.travel()` also runs the checks that are due at its end, before the test writes. So the alert has reached
-    // each level that is due by then.
+    // `awty.travel()` runs the checks that are due at its end before the test writes. So the alert has reached each
+    // level that is due by then.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // `awty.travel()` ends at inexact times, so the test ignores tickets that begin to wait within two minutes of a
-    // level.
+    // `awty.travel()` does not end at exact times. So the test ignores tickets that begin to wait within two minutes of
+    // a level.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(
@@ -268,7 +268,7 @@ fn a_help_desk_has_two_targets_and_a_clock_that_stops() {
     client.batch_execute("UPDATE ticket SET status = 'waiting', first_reply_at = awty.now()").unwrap();
     travel_to(&mut client, 1, "2 days 11 hours");
     client.batch_execute("UPDATE ticket SET status = 'open'; DELETE FROM told").unwrap();
-    // The rule's clock did not run for eight and a half opening hours.
+    // The status `waiting` stopped the rule's clock for eight and a half opening hours.
     travel_to(&mut client, 2, "1 day");
     assert_eq!(told(&mut client), "solved 1 Thu 10:00, solved 2 Fri 10:00, solved 2 Mon 10:00");
     let late = "SELECT (rule, entity_key, level, told) = ('solved', '1', 2, 4) FROM awty.late";
@@ -314,7 +314,7 @@ fn each_order_of_a_shop_has_its_own_promise() {
     assert_eq!(told(&mut client), "promise cleared Thu 13:00");
 }
 
-/// The test moves the check to a time that awty could have computed with older time zone data.
+/// The test moves the check to the time that older time zone data would give.
 #[test]
 fn new_zone_data_moves_checks_of_rules() {
     let mut shop = Shop::open();
@@ -348,7 +348,7 @@ fn new_zone_data_moves_checks_of_rules() {
     assert!(shop.cluster.value::<bool>("postgres", &unmoved), "the zone UTC has no new data");
 }
 
-/// A prepared transaction locks one rule. awty must move the other rule's check at once.
+/// A prepared transaction locks one of two rules. awty must move the check of the unlocked rule at once.
 #[test]
 fn new_zone_data_waits_for_a_locked_rule_alone() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());

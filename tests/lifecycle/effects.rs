@@ -54,8 +54,8 @@ fn a_notification_reaches_its_listeners() {
 
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    // awty cleans the session in a transaction only if the session has a temporary schema, so the test tries both
-    // cases.
+    // awty needs a transaction to clean a session only if the session has a temporary schema. So the test tries
+    // sessions with and without a temporary schema.
     nothing_is_left_of("CREATE TEMPORARY TABLE leftover (a integer);");
     nothing_is_left_of("");
 }
@@ -118,7 +118,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // DROP TABLE writes to `pg_depend`, so it waits until the test cancels it.
+    // DROP TABLE waits for the lock on `pg_depend` until the test cancels the statement.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);
@@ -185,7 +185,7 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // With settings such as `default_transaction_read_only`, the role's own sessions could not schedule the check.
+    // The role's own sessions cannot schedule the check, because of settings such as `default_transaction_read_only`.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");
     assert_eq!(end.why(), ("done", None), "{end:?}");

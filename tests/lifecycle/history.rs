@@ -63,7 +63,8 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
 
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
-    // The maintainer could drop the old day's partition before the reader has locked it.
+    // Keeps the history long at first, because the maintainer could drop the old day's partition before the reader
+    // locks it.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
@@ -246,7 +247,7 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // The commit must come soon, because the inspection waits only 200 ms for the lock.
+    // The commit must follow at once, because the inspection waits for the lock for only 200 ms.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

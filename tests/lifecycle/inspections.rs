@@ -5,7 +5,7 @@ use std::time::Duration;
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
 
-/// The wait is shorter than a minute, so the next audit does not cause the wanted state.
+/// The wait is shorter than a minute, because the audit after a minute could also cause the wanted state.
 #[track_caller]
 pub fn await_before_audit(shop: &Shop, wanted: &str) {
     shop.cluster.await_that(wanted, Duration::from_secs(30), || match shop.cluster.value::<bool>("postgres", wanted) {
@@ -44,8 +44,8 @@ fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
-    // A prepared transaction keeps its lock over a restart. awty's first inspection waits for this lock, until the test
-    // makes the inspection fail.
+    // A prepared transaction keeps its lock over a restart. So awty's first inspection waits for the lock, until the
+    // test makes the inspection fail.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);
@@ -118,7 +118,7 @@ fn checks_that_became_due_in_a_pause_run_before_the_next_audit() {
     await_before_audit(&shop, "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
 }
 
-/// The next inspection would find the end of a pause or hold a minute later.
+/// awty must look for the end of a pause or hold at its start, because the next inspection comes a minute later.
 #[test]
 fn the_first_end_after_a_start_is_found_at_the_start() {
     let mut shop = Shop::open();

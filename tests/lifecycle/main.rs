@@ -1,4 +1,4 @@
-//! Tests awty over the life of a server. Each test has its own cluster.
+//! Tests awty in servers that start, run, crash and stop. Each test has its own cluster.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

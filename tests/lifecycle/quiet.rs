@@ -118,7 +118,7 @@ fn what_is_refused_leaves_nothing_behind() {
         assert_eq!(said, ("22023", format!("argument \"{argument}\" must be in the future")));
     }
     assert!(shop.cluster.value::<bool>("postgres", NOTHING_HELD));
-    // A check that awty holds after crashes has no row in the table of holds.
+    // If awty itself holds a check after crashes, the table of holds has no row for the check.
     shop.cluster.execute("postgres", &["UPDATE awty.future_job SET held = true"]);
     let until = "SELECT awty.hold('orders', '1', held_until => now() + interval '1 h')";
     let refused = refusal(&mut client, until);
@@ -201,7 +201,7 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// A role may lock more checks than the number of holds that the maintainer ends at a time.
+/// A role may lock more held checks than the maintainer releases at a time.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();
@@ -235,7 +235,7 @@ fn a_hold_of_a_running_occurrence_ends() {
     );
 }
 
-/// The run copies the current hold to the next occurrence.
+/// A run copies the hold that it sees to the next occurrence.
 #[test]
 fn a_hold_that_is_changed_during_the_run_keeps_the_change() {
     let shop = Shop::open();

@@ -22,7 +22,7 @@ fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     let next: DateTime<Utc> = shop.cluster.value("postgres", "SELECT awty.next_slot(now() + interval '1 s')");
     assert_eq!((next.minute(), next.second()), (0, 0), "{next}");
 
-    // The new slot width, 3 s, does not divide the job's slot width of 2 s.
+    // The job's slot width of 2 s is no multiple of the new slot width, 3 s.
     shop.schedule("new", "note", "at => now() + interval '1 s'");
     shop.run("SELECT awty.cancel('orders', 'new')");
     reload(&shop, "awty.slot = '3s'");

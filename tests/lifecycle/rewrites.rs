@@ -1,5 +1,5 @@
-//! A worker runs each of its chosen checks in a transaction of its own. A statement that locks the table exclusively
-//! gets its lock between two runs.
+//! A worker runs each check in a transaction of its own. A statement that needs an exclusive lock on the table gets the
+//! lock between two runs.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -69,8 +69,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// A worker must check that its row's block still exists. Otherwise PostgreSQL 16 and later could put another table's
-/// page there.
+/// A worker must check that its row's block still exists. If the block is gone, PostgreSQL 16 and later could put
+/// another table's page there.
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();
@@ -186,7 +186,7 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
 
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
-    // A second worker would run the other checks while the first waits.
+    // Allows only one worker, because a second worker would run the other checks while the first check waits.
     let shop = open_on(Cluster::builder().set("awty.max_workers_per_role", "1"));
     between_two_runs(&shop, "emptied", "TRUNCATE awty.future_job");
     shop.await_workers_gone();

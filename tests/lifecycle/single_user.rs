@@ -1,4 +1,4 @@
-//! awty starts no processes in single-user mode and during pg_upgrade, and must lose no check.
+//! In single-user mode and during pg_upgrade, awty starts no processes, but must lose no check.
 
 use awty_testkit::Stop;
 use awty_testkit::fixture::{NOTE, Shop};

@@ -86,7 +86,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Makes commits wait for the standby `name`, which does not exist. With an empty name, commits do not wait.
+/// Makes all commits wait for a standby `name`, which does not exist. With an empty name, commits do not wait.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -95,7 +95,8 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Processes read the new setting at different times, so this waits until another session's commit waits.
+    // Processes read the new setting at different times, so this function waits until a commit of another session
+    // waits.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);
@@ -129,7 +130,7 @@ fn a_primary_that_was_cut_off_begins_no_run() {
         "SELECT EXISTS (SELECT FROM awty.explain('orders', '1') WHERE detail LIKE '%waits for a synchronous standby%')";
     shop.await_true("the reason of the check", explained);
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 0, "it has begun");
-    // A worker that waits for a standby must leave when a client drops or renames the database (P10).
+    // When a client drops or renames the database, a worker that waits for a standby must disconnect (P10).
     let mut client = shop.cluster.superuser("template1");
     client.batch_execute("SET synchronous_commit = local").unwrap();
     client.batch_execute("ALTER DATABASE postgres RENAME TO renamed").unwrap();
@@ -139,7 +140,6 @@ fn a_primary_that_was_cut_off_begins_no_run() {
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1);
 }
 
-/// A run whose commit waits for the standby has not ended.
 #[test]
 fn a_timeout_ends_no_wait_for_a_standby() {
     let shop = counting();
@@ -156,7 +156,7 @@ fn a_timeout_ends_no_wait_for_a_standby() {
     let waits =
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep'";
     shop.await_true("the commit of the run to wait", waits);
-    // Within nine seconds, the worker's timer and the launcher each try twice to end the run.
+    // Within nine seconds, the worker's timer and the launcher have both tried twice to end the run.
     shop.await_time(began, 9);
     assert!(shop.cluster.value::<bool>("postgres", waits), "something ended the wait");
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1, "another run has begun");

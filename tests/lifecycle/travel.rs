@@ -1,4 +1,4 @@
-//! `awty.travel()` does in one transaction what a worker would do.
+//! `awty.travel()` does a worker's work in one transaction.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -191,8 +191,8 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Runs in `awty.travel()` are subtransactions. If they locked their check's row first, PostgreSQL would keep a growing
-/// list of lockers, which each run would read.
+/// Each run in `awty.travel()` is a subtransaction. A run must not lock its check's row first, because PostgreSQL would
+/// keep a growing list of lockers, which each run would read.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

@@ -34,8 +34,8 @@ pub struct Placing {
 
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// The client repeats a call that fails with an SQLSTATE in `refused`. With `57P01`, a broken connection ends the
-/// client without failing the test.
+/// The client repeats a call that fails with an SQLSTATE in `refused`. If `refused` contains `57P01`, a broken
+/// connection ends the client, but not the test.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }

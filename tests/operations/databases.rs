@@ -1,4 +1,4 @@
-//! Tests a server with `AWTY_DATABASES` databases, or 30 by default.
+//! Tests a server with many databases. `AWTY_DATABASES` sets their number, and the default is 30.
 
 use awty_testkit::fixture::{Shop, ready_at};
 use awty_testkit::{Cluster, PATIENCE};
@@ -18,7 +18,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         shop.cluster.execute("postgres", &[&format!("CREATE DATABASE d{number}")]);
     }
     let mut cluster = shop.cluster;
-    // These databases have the highest numbers, because awty inspects them last.
+    // Uses the databases with the highest numbers, because awty inspects these databases last.
     let with_awty = || (0..number_of_databases()).rev().take(WITH_AWTY).map(|number| format!("d{number}"));
     for database in with_awty() {
         cluster.execute(
@@ -48,7 +48,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         number_of_databases(),
         late.fold(f64::MIN, f64::max)
     );
-    // Waits until awty has had no connection for longer than a worker or an inspection lasts.
+    // Waits until no process of awty has been connected for longer than a worker or an inspection lasts.
     let connected =
         "SELECT count(*) FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
     let mut since = Instant::now();
@@ -73,7 +73,7 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
             "CREATE EXTENSION awty",
             "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
             "SELECT awty.register('note', 'public.note')",
-            // An inspection vacuums the table, because 19,000 of its 20,000 rows are dead.
+            // 19,000 of the table's 20,000 rows are dead, so that an inspection vacuums the table.
             "SELECT count(awty.schedule('orders', i::text, 'note', after => '1 day')) FROM generate_series(1, 20000) AS i",
             "SELECT count(awty.cancel('orders', i::text)) FROM generate_series(1, 19000) AS i",
         ],

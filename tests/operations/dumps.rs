@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The shop has more data than fits into a pipe, so a dump can stop midway.
+/// The shop has more data than fits into a pipe, so that the test can stop pg_dump midway.
 fn at_work() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE_ID, "");
@@ -74,7 +74,7 @@ fn a_slow_dump_holds_up_nobody() {
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
     let mut dump = shop.cluster.tool("pg_dump").args(["-d", "postgres"]).stdout(Stdio::piped()).spawn().unwrap();
-    // The test does not read the output yet, so pg_dump waits in the middle, and keeps its snapshot and its locks.
+    // pg_dump waits until the test reads the output. Meanwhile, pg_dump keeps its snapshot and its locks.
     let stopped = "SELECT EXISTS (SELECT FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid)
                                   WHERE a.application_name = 'pg_dump'
                                     AND l.relation = 'awty.future_job'::regclass)";

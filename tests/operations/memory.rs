@@ -1,15 +1,15 @@
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Bytes of the text. `MEMORY` allows a server process to hold the text, but no copy of it.
+/// Length of the text in bytes. `MEMORY` leaves a server process room for the text, but not for a copy.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// A server process that copied the text would exceed its memory limit and crash, which would end all sessions.
+/// awty must not copy the text. A second copy would exceed the memory limit, and the crash would end all sessions.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // Without random(), the planner would compute the text and copy it as a constant.
+    // random() keeps the planner from computing the text and copying it as a constant.
     let long = format!("repeat(repeat('x', 100000), (random() * 0 + {LENGTH} / 100000)::integer)");
     let calls = [
         "awty.schedule(LONG, 'k', 'note', after => '1 h')",

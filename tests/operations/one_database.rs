@@ -1,9 +1,9 @@
-//! DROP, CREATE … TEMPLATE and RENAME of a database need all sessions to leave, so awty's processes leave.
+//! A database can be dropped, copied or renamed only if no session is connected, so awty's processes disconnect.
 
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Keeps a worker busy with many short runs, because a worker disconnects only between two runs.
+/// Keeps a worker busy with many short runs. A worker disconnects only between two runs.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

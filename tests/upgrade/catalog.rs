@@ -1,5 +1,5 @@
-//! An updated installation must have the same catalog entries as a new one. catalog.sql lists the entries as text (the
-//! picture).
+//! An updated installation must have the same catalog entries as a new installation. catalog.sql lists the entries as
+//! text, which is called the picture.
 
 use crate::made_up::{self, AWTY, Extension, HERE, HTTP, NEXT};
 use awty_testkit::Cluster;
@@ -27,7 +27,7 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// Scripts of pg_dump set this setting. awty_http then registers no jobs.
+/// pg_dump's scripts use this setting. awty_http registers no jobs while the setting is set.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
@@ -117,7 +117,7 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Runs the upgrade script once without each of its statements. Returns the missing catalog lines.
+/// Runs the upgrade script without one statement, for each statement. Returns the catalog lines that are then missing.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
@@ -138,7 +138,7 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
 }
 
 /// ADD COLUMN with a default fails if a user's table has a column of type awty.future_job. The comparison of catalogs
-/// cannot find such a default.
+/// cannot find the default.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

@@ -1,4 +1,4 @@
-//! Rules with a calendar, stops, reminders and holds must continue in the new server as they were.
+//! Rules with a calendar, stops, reminders and holds must continue unchanged in the new server.
 
 use awty_testkit::Cluster;
 
@@ -37,7 +37,7 @@ pub fn go_on(new: &Cluster, database: &str, role: &str) {
              INSERT INTO kept.ticket VALUES (5, now() - interval '29 minutes 55 seconds'), (6, now() - interval '21 days')",
         )
         .unwrap();
-    // The next check is the reminder's.
+    // The row's next check is for the reminder.
     let moved =
         "SELECT f.next_check_at = awty.next_slot(t.since + interval '30 minutes' + (upper(s.stops) - lower(s.stops)))
             AND lower(s.stops) = t.since AND s.stopped_since IS NULL

@@ -1,6 +1,7 @@
-//! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`, with the campaign's load before and after.
+//! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`. The campaign's load runs before and after the
+//! upgrade.
 //!
-//! One upgrade copies the files, and its new server does not preload awty. The other upgrade links the files.
+//! The first upgrade copies the files, and its new server does not preload awty. The second upgrade links the files.
 
 mod calls;
 mod deadlines;
@@ -129,7 +130,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Returns keys of checks, each with the condition that its check must satisfy before and after the upgrade.
+/// Returns keys of checks. Each check must satisfy the condition beside its key before and after the upgrade.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -158,7 +159,7 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
             old.await_sql(database, &format!("the special check \"{job}\""), &sql);
         }
     }
-    // PostgreSQL cannot clone a database with connections.
+    // PostgreSQL cannot copy a database while sessions are connected.
     leave(old, shared);
     old.execute("postgres", &[&format!("CREATE DATABASE {CLONE} TEMPLATE {}", DATABASES[0])]);
     old.await_sql(CLONE, "the clone to be held", "SELECT database_held FROM awty.status");
@@ -235,7 +236,7 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        // Checks may wait only for the paused job and for external workers.
+        // Only checks of the paused job and of external workers may still wait.
         let in_the_way = "SELECT concat_ws(', ', CASE WHEN NOT enabled THEN 'disabled' END, CASE WHEN database_held THEN 'held' END, last_error,
                 CASE WHEN why !~ 'job \"(paused|[a-z]+_(out|once)|parcel)\"' THEN why END) FROM awty.status";
         new.await_that(&format!("database {database} to be ready"), TO_CATCH_UP, || {

@@ -7,7 +7,8 @@ pub struct Picture {
     pub last_id: i64,
 }
 
-/// Omits rows that differ between versions: an owner's rights on its own objects, and row types of the extension.
+/// Omits an owner's rights on its own objects and the extension's row types, because these rows differ between
+/// versions.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t

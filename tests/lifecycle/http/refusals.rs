@@ -1,7 +1,6 @@
 use super::{Http, refused};
 use awty_testkit::postgres::error::SqlState;
 
-/// Infinite intervals exist since PostgreSQL 17.
 #[test]
 fn each_refusal_has_its_sqlstate_and_a_hint() {
     let http = Http::open();
@@ -135,7 +134,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     assert_eq!(refused(&mut app, "SELECT awty_http.add_tenant('other')"), "42501");
     let mut gateway = http.client("gateway");
     assert_eq!(refused(&mut gateway, "SELECT awty_http.schedule('http://x/', '1 h')"), "42501");
-    // A lock on one of these tables would stop the calls of all roles.
+    // No role may lock these tables, because a lock would stop the calls of all roles.
     for table in ["endpoint", "content", "sent"]
         .map(|table| format!("awty_http_internal.{table}"))
         .into_iter()

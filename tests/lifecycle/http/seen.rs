@@ -2,7 +2,7 @@ use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Stores calls: age in seconds, success, message, lateness in seconds, duration in seconds.
+/// Stores calls. Each call has an age in seconds, success, message, lateness in seconds, and duration in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
         'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
@@ -85,7 +85,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
     }
 }
 
-/// Computing all times of a schedule could use up the server's memory.
+/// The query computes only some times, because all times of a schedule could use up the server's memory.
 #[test]
 fn no_query_computes_the_moments_of_a_plan_without_end() {
     let http = Http::open();
@@ -269,7 +269,7 @@ fn a_page_of_a_long_list_costs_no_more_than_one_of_a_short_list() {
     }
 }
 
-/// Another role may have millions of attempts for an entity of the same name and key.
+/// Another role may have millions of attempts for an entity of the same name and key. A query must not read them.
 #[test]
 fn attempts_of_another_role_are_not_read() {
     let http = Http::open();

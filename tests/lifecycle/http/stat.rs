@@ -9,7 +9,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     let ways = [
         "complete($1, NULL, '{\"lateness\": 0.0015, \"duration\": 0.25}')",
         "complete($1, NULL, '{\"lateness\": 60, \"duration\": 0.75}')",
-        // A lateness of -1 s and a duration of 3 s are impossible for this lease.
+        // For this lease, awty_http counts a lateness of -1 s and a duration of 3 s as implausible.
         "complete($1, NULL, '{\"lateness\": -1, \"duration\": 3}')",
         "fail($1, 'dropped: 12 s late', final => true, not_started => true)",
         "fail($1, 'HTTP 500', final => true, result => '{\"lateness\": 0.0005, \"duration\": 0.5}')",
@@ -85,7 +85,7 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// The period is 3 s. A call of 8 s misses two due times. If it is repeated after 2 s, it misses three.
+/// The period is 3 s, so a call of 8 s misses two due times. A call that is repeated after 2 s misses a third.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {
     let http = Http::open();

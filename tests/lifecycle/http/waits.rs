@@ -1,4 +1,4 @@
-//! A target's answer can ask the gateway to wait before the next call.
+//! In its answer, a target can ask the gateway to wait before the next call.
 
 use super::{Http, refused};
 

@@ -109,7 +109,7 @@ fn an_idle_worker_writes_nothing_and_is_told_how_long() {
         }
         shop.cluster.value::<i64>("postgres", lsn) - before
     };
-    // Another process may write during one attempt, but not during all ten.
+    // Makes ten attempts, because another process may write WAL during one attempt.
     assert!((0..10).any(|_| writes() == 0), "idle claims write");
     shop.run("SELECT awty.check_now('orders', '1')");
     let wait: f64 =
@@ -153,7 +153,7 @@ fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
         assert_eq!(claimed, 0);
         shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job")
     };
-    // A claim of two jobs ends 500 missed checks of each job, and a claim of one job ends 5,000.
+    // A claim of two jobs ends 500 missed checks of each job. A claim of one job ends 5,000 missed checks.
     assert_eq!(pending_after_claim("{mail,post}"), 2_500);
     assert_eq!(pending_after_claim("{mail}"), 0);
 }
@@ -181,7 +181,7 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
         let rows = claim.query("SELECT job FROM awty.claim('{a,b,c,d,mail}', 'tester', 100)", &[]).unwrap();
         let after: i64 = claim.query_one(read, &[]).unwrap().get(0);
         claim.commit().unwrap();
-        // The claim reads twice the leased checks of one of the four jobs.
+        // The claim reads the leased checks of only one of the four jobs, but reads them twice.
         assert!(after - before < 15_000, "{} checks were read", after - before);
         rows.iter().map(|row| row.get(0)).collect()
     };
@@ -208,7 +208,7 @@ fn a_job_with_ten_thousand_leases_delays_no_claim_of_several_jobs() {
     let shop = shop_with("", 2);
     shop.run("SELECT awty.register('post')");
     assert_eq!(claim(&mut shop.client(), 1).len(), 1);
-    // Copying the lease 9,999 times is quicker than claiming 9,999 checks.
+    // Copies the lease 9,999 times, because this is quicker than claiming 9,999 checks.
     shop.cluster.execute(
         "postgres",
         &["INSERT INTO awty_internal.lease SELECT (copy.l).* FROM (

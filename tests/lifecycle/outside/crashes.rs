@@ -64,7 +64,7 @@ fn the_maintainer_books_what_nobody_claims() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);
     claim_one(&shop);
     shop.await_true("the deadline", DEADLINE);
-    // Triggers an inspection, because the inspection ends the lease.
+    // Triggers an inspection, which ends the expired lease.
     shop.run("SELECT awty.register('other')");
     assert_eq!(shop.end_of("1").why(), ("timed_out", Some("57014")));
 }

@@ -11,7 +11,7 @@ pub(super) fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
         add(&shop, target, *checks);
     }
     if !targets.is_empty() {
-        // The first claims return nothing, because the launcher does not know the database yet.
+        // The first claims return nothing, because the launcher has not found the database yet.
         shop.await_true("something to claim", "SELECT awty.next_claim_in('{mail}') = '0'");
     }
     shop
@@ -139,8 +139,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // The breaker opens only if failures last for ten seconds, which ten failures may take on a slow machine. So the
-    // test moves the first failure into the future.
+    // The breaker opens only after ten seconds of failures. Because ten failures may take ten seconds on a slow
+    // machine, the test moves the first failure into the future.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -209,8 +209,8 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);
     let with = read_by_a_claim(&mut client);
-    // A claim for n checks first reads the n oldest. If their target is blocked, the claim skips to the checks of other
-    // targets.
+    // A claim for n checks first reads the n oldest checks. If their target is blocked, the claim continues with the
+    // checks of other targets.
     assert!(with < 2 * without, "{with} blocks and rows, and {without} without them");
 }
 
@@ -257,7 +257,7 @@ fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // One call of `next_claim_in` searches 5,000 targets, and the next call continues after them.
+    // One call of `next_claim_in` searches 5,000 targets. The next call continues with the next targets.
     let first = wait();
     assert!(first > 0.0 && first <= 1.0, "{first}");
     assert_eq!(wait(), 0.0);
@@ -273,13 +273,13 @@ fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail,post}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // One call of `next_claim_in` searches 2,500 targets of each job.
+    // With two jobs, one call of `next_claim_in` searches 2,500 targets of each job.
     let (first, second) = (wait(), wait());
     assert!(first > 0.0 && second > 0.0, "{first} {second}");
     assert_eq!(wait(), 0.0);
 }
 
-/// After each claim, a worker of several jobs asks when to claim again.
+/// After each claim, a worker of several jobs asks awty for the time of the next claim.
 #[test]
 fn the_question_when_to_claim_reads_few_checks() {
     let shop = shop_with("", &[("a", 1)]);

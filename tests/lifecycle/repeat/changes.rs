@@ -2,7 +2,7 @@ use super::{await_ends, expect_each_has_its_check, repeat, seconds};
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::{DateTime, Utc};
 
-/// PostgreSQL may get new time zone data with a restart.
+/// PostgreSQL may get new time zone data with a restart, so awty must compute due times again.
 #[test]
 fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let mut shop = Shop::open();
@@ -15,7 +15,7 @@ fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let slot = shop.slot_of("moved");
     let before: String =
         shop.cluster.value("postgres", "SELECT string_agg(id::text, ' ' ORDER BY id) FROM awty.future_job");
-    // Moves the due times, as if awty had computed them when Berlin was an hour nearer to UTC.
+    // Moves the due times by an hour, as if Berlin had been an hour nearer to UTC when awty computed them.
     shop.cluster.execute("postgres", &[
         "UPDATE awty.future_job SET first_check_at = first_check_at + interval '1 hour', next_check_at = next_check_at + interval '1 hour' WHERE entity_key IN ('moved', 'utc')",
     ]);
@@ -66,7 +66,7 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
 fn wider_slots_are_shared_by_moments() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // With `catch_up`, the check runs for each second, even if the server pauses.
+    // With `catch_up`, the check runs for each second, even if the machine is slow.
     repeat(&shop, "1", "note", "every => '1 s', catch_up => '1 hour'");
     await_ends(&shop, "1", 1);
     shop.run("SELECT awty.alter('note', slot => '5 s')");

@@ -172,6 +172,6 @@ fn a_job_without_repetitions_looks_nothing_up() {
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);
     cancel(&shop, "mine");
-    // A process reports its index scans when it ends.
+    // A process reports its index scans only when it ends.
     shop.await_true("runs to look by that index", &format!("SELECT ({sql}) >= {after} + 15"));
 }

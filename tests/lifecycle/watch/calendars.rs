@@ -2,7 +2,7 @@ use super::{ORDERS, await_state, await_walked, expect, refusal, state};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// Friday of next week, 12:00 UTC.
+/// The tests begin on Friday of next week, 12:00 UTC.
 const FRIDAY: &str = "(date_trunc('week', now() AT TIME ZONE 'UTC') + interval '11 days 12 hours') AT TIME ZONE 'UTC'";
 const OFFICE: &str = "SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC')";
 
@@ -86,7 +86,7 @@ fn a_row_is_due_at_its_own_time() {
         &format!("{OFFICE}; {PROMISED}"),
         "due => 'awty.due(placed_at, promised, hours)', calendar => 'office', escalate => '{1 hour}'",
     );
-    // The job is paused, because row 3 is already late, and its check would run in opening hours.
+    // The job is paused, because row 3 is late, so that its check would run in opening hours.
     shop.run("SELECT awty.pause('orders')");
     shop.run(&format!(
         "INSERT INTO shop.orders (id, placed_at, promised, hours) VALUES (1, {FRIDAY}, '8 hours', 'office'), (2, {FRIDAY}, NULL, 'office'),
@@ -208,7 +208,7 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
-    // The pause ends in the evening of an open day, hours after many due times.
+    // The pause ends in the evening of an open day. By then, many due times are hours old.
     journey
         .batch_execute(
             "SELECT awty.pause('orders', paused_until => (SELECT min(day) + interval '20 hours 30 minutes'
@@ -219,7 +219,7 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     journey.execute("SELECT count(*) FROM awty.travel('21 days', max => 100000)", &[]).unwrap();
     let paused = "SELECT count(*) FILTER (WHERE raised_at > due_at + interval '2 hours') > 10 FROM awty.alert";
     assert!(journey.query_one(paused, &[]).unwrap().get::<_, bool>(0), "the pause has delayed alerts");
-    // Finds calls in closed time. Due times before 12:15 and 17:20 are rounded up to 13:00 and 18:00.
+    // Finds calls in closed time. Due times before 12:15 are rounded up to 13:00, and due times before 17:20 to 18:00.
     let closed = "SELECT coalesce(string_agg(to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', '), '-') FROM (
             SELECT at, at AT TIME ZONE 'UTC' AS l FROM shop.told) AS t
         WHERE extract(isodow FROM l) > 5 OR NOT (l::time BETWEEN '09:59' AND '13:01' OR l::time BETWEEN '13:59' AND '18:01')";

@@ -1,4 +1,4 @@
-//! awty calls the function `call_cleared` once when it clears an alert that it reported at level 1 or above (P15).
+//! When awty clears an alert that it has reported at level 1 or above, it calls the function `call_cleared` once (P15).
 
 use super::{LATE, ORDERS, await_state, await_walked, state, watch, watched};
 use awty_testkit::Cluster;
@@ -19,7 +19,8 @@ fn solving() -> Shop {
     shop
 }
 
-/// Lists the rows whose `call_cleared` will run (`pending`) and has run (`solved`). Example: `pending 1; solved 2`.
+/// Lists the rows whose `call_cleared` is pending (`pending`), and the rows whose `call_cleared` has run (`solved`).
+/// Example: `pending 1; solved 2`.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -55,7 +56,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     shop.cluster.superuser("postgres").batch_execute(&bypassed(5)).unwrap();
     shop.run("SELECT awty.check_now('orders', 5, 'orders')");
     await_calls(&shop, "pending 1 2 3 4 5; solved ");
-    // A sweep compares all open alerts with their rows, and so clears the alert of row 6.
+    // A sweep compares all open alerts with their rows. Therefore the sweep clears the alert of row 6.
     shop.cluster.superuser("postgres").batch_execute(&bypassed(6)).unwrap();
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
     shop.job("wake", awty_testkit::fixture::NOTE, "");
@@ -79,7 +80,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     assert!(shop.cluster.value::<bool>("postgres", ends));
 }
 
-/// The alert got only a reminder, or a hold began before its first report.
+/// `call_cleared` must not run if the alert got only a reminder, or if a hold began before the alert's first report.
 #[test]
 fn only_an_alert_that_was_told_at_level_1_calls_the_function() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());
@@ -119,7 +120,7 @@ fn a_pending_call_is_a_check_of_the_rules_job() {
     let cancelled = "SELECT awty.cancel('awty.cleared', id::text, 'orders') FROM awty.alert WHERE entity_key = '1'";
     assert_eq!(shop.cluster.value::<i64>("postgres", cancelled), 1);
     assert_eq!(calls(&shop), "pending 2 3; solved ");
-    // An alert's row is kept while its call is pending.
+    // awty keeps the row of an alert while the alert's call is pending.
     shop.cluster.execute(
         "postgres",
         &["UPDATE awty.alert SET cleared_at = now() - interval '400 days' WHERE cleared_at IS NOT NULL"],

@@ -1,11 +1,11 @@
-//! Compares the stops of a row, and the due times that they move, with a computation in SQL.
+//! Compares a row's stops, and the due times that the stops move, with a computation in SQL.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The table has a row for each change of `status`. The functions call awty's functions only to compute open time.
+/// The table has a row for each change of `status`. These functions call awty's functions only to compute open time.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
     -- awty merges the oldest of more than 1,000 stops into one stop.
@@ -31,7 +31,7 @@ const ORACLE: &str = "
         RETURN due;
     END $$";
 
-/// Returns for each rule whether its stops and its check's time are correct, and the number of stops.
+/// Returns for each rule whether its stops are correct, whether its check's time is correct, and its number of stops.
 const COMPARED: &str = "
     SELECT string_agg(concat_ws(' ', f.job, s.stops = shop.stops(), f.next_check_at = awty.next_slot(due.at),
         (SELECT count(*) FROM unnest(s.stops))), ', ' ORDER BY f.job)
@@ -86,7 +86,7 @@ fn a_thousand_stops_move_the_due_time() {
     assert_eq!(client.query_one(late, &[]).unwrap().get::<_, String>(0), "office t t, plain t t");
 }
 
-/// The statement that moves a check must not use the index of all the job's checks.
+/// The statement that moves a check must find the check by its key, and must not read all the job's checks.
 #[test]
 fn the_end_of_a_stop_reads_no_other_checks() {
     const ROWS: i64 = 1000;

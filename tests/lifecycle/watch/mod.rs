@@ -50,12 +50,13 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // A row that changes while awty reads the existing rows gets a check that some tests do not expect.
+    // Waits until awty has read the existing rows. A row that changes meanwhile gets a check that some tests do not
+    // expect.
     await_walked(shop);
 }
 
-/// Lists the row and level of each open alert, and then the rows with a pending check that is not held. Example: `late
-/// 1:2 2:1; pending 1 3`.
+/// Lists the row and level of each open alert, and the rows that have a pending check without a hold. Example:
+/// `late 1:2 2:1; pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

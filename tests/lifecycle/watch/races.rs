@@ -118,7 +118,8 @@ fn a_prepared_write_decides_when_it_is_committed() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// The run of both rows waits while it stores the stop of row 2. Meanwhile, the client commits a stop of row 1.
+/// One run handles both rows, and waits while it stores the stop of row 2. Meanwhile, the client commits a stop of row
+/// 1.
 #[test]
 fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     let shop = stops::shop();
@@ -159,7 +160,7 @@ fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     await_state(&shop, "late -; pending 1 2");
 }
 
-/// The stop began before the rule. The UPDATE comes before, during or after awty's first reading of the row.
+/// The stop began before the rule existed. The UPDATE comes before, while or after awty first reads the row.
 #[test]
 fn an_update_ends_a_stop_beside_the_walk() {
     for (moment, waits) in [("before", "until"), ("during", "until"), ("after", "stop")] {

@@ -2,7 +2,6 @@ use super::{ORDERS, await_walked};
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 
-/// Closed days of the new calendar.
 const CLOSED: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + d FROM unnest('{-10,-9,0,1}'::int[]) AS d)";
 
 fn shop() -> Shop {
@@ -92,7 +91,7 @@ fn a_row_keeps_the_start_of_its_clock() {
     shop.await_true("a check at the new level 1", &same);
 }
 
-/// The client's transaction began before the calendar changed, so the row's check has the old calendar's time.
+/// The client's transaction began before the calendar changed, so its new check has a time of the old calendar.
 #[test]
 fn the_check_of_a_row_that_commits_later_moves_too() {
     let shop = shop();
@@ -110,7 +109,8 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
 
-/// After a change of the calendar, awty reads all rows twice. The second time, awty first waits for older transactions.
+/// After a change of the calendar, awty reads all rows twice. Before the second reading, awty waits for older
+/// transactions.
 #[test]
 fn a_walk_keeps_the_newer_time_of_a_client() {
     let shop = shop();
@@ -131,7 +131,7 @@ fn a_walk_keeps_the_newer_time_of_a_client() {
     await_moved(&shop, "plain", "1");
 }
 
-/// awty adds checks for rows 1 to 100, and then waits for the test's lock.
+/// awty adds checks for rows 1 to 100, and then waits for a lock of the test.
 #[test]
 fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     let shop = shop();
@@ -153,7 +153,7 @@ fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     await_moved(&shop, "plain", &(1..=150).map(|id| id.to_string()).collect::<Vec<_>>().join(","));
 }
 
-/// The calendar belongs to the owner of the database, and the checks to another role (P6).
+/// The calendar belongs to the owner of the database. The checks belong to another role (P6).
 #[test]
 fn a_calendar_of_all_moves_the_checks_of_a_role() {
     let shop = Shop::on(Cluster::builder().start());

@@ -32,8 +32,8 @@ fn is_true(journey: &mut Transaction, what: &str, sql: &str) {
     assert_eq!(found, Some(true), "{what}");
 }
 
-/// Lists the times at which the clock of the row was stopped, in minutes since `placed_at`. `0-90` is a past stop with
-/// its start and end. `since 30` is the start of a stop that still lasts.
+/// Lists the row's stops in minutes since `placed_at`. `0-90` is a past stop with its start and end. `since 30` is a
+/// stop that began at minute 30 and still lasts.
 pub fn stops(shop: &Shop, id: i64) -> String {
     shop.cluster.value(
         "postgres",
@@ -176,8 +176,8 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If a write bypasses the triggers, only the row's next check notices a stop. The time of this check then counts as
-/// the start or end.
+/// If a write bypasses the triggers, awty notices a stop only in the row's next check. The time of this check then
+/// counts as the stop's start or end.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -265,7 +265,7 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // A deleted row may have stops even if it has met the rule, so the trigger for DELETE has no WHEN.
+    // The trigger for DELETE has no WHEN, because even a row that has met the rule may have stops.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()
@@ -288,7 +288,6 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 0);
 }
 
-/// A new row with a deleted row's key must start without stops.
 #[test]
 fn a_deleted_row_keeps_no_stops() {
     let shop = shop();
@@ -303,7 +302,7 @@ fn a_deleted_row_keeps_no_stops() {
     assert_eq!(stops(&shop, 1), "since 0");
 }
 
-/// The start of a stop does not change the row's check, so a run whose call fails must look for a stop.
+/// The start of a stop does not change the row's check. So if a run's call fails, the run must look for a stop.
 #[test]
 fn a_failing_call_raises_no_stopped_row() {
     let shop = shop();
@@ -320,7 +319,7 @@ fn a_failing_call_raises_no_stopped_row() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// A replaced calendar clears no alert of a stopped row.
+/// A replaced calendar does not clear the alert of a stopped row.
 #[test]
 fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     let shop = shop();
@@ -339,7 +338,8 @@ fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// The start of a stop writes one row, and its end writes two. An irrelevant UPDATE calls no function of the rule.
+/// The start of a stop writes one row, and the end of a stop writes two. An irrelevant UPDATE calls no function of the
+/// rule.
 #[test]
 fn a_stop_writes_few_rows() {
     let shop = shop();
@@ -358,7 +358,7 @@ fn a_stop_writes_few_rows() {
     };
     assert_eq!(counted("note = 'x'"), "; functions: f");
     assert_eq!(counted("status = 'WAITING'"), "stop 1 0 0; functions: t");
-    // The stop must last longer than a slot to move the check.
+    // The stop must last longer than a slot, because a shorter stop does not move the check.
     shop.cluster
         .execute("postgres", &["UPDATE awty_internal.stop SET stopped_since = stopped_since - interval '1 hour'"]);
     assert_eq!(counted("status = 'UNSHIPPED'"), "future_job 0 1 0, stop 0 1 0; functions: t");

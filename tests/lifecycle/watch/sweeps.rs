@@ -1,4 +1,4 @@
-//! Disabled triggers, a policy or a restore keep awty's triggers from firing.
+//! Disabled triggers, a policy or a restore keep awty's triggers from firing, so that awty misses writes.
 
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
@@ -6,7 +6,8 @@ const BYPASS: &str = "SET session_replication_role = replica;
     UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1; DELETE FROM shop.orders WHERE id = 2;
     UPDATE shop.orders SET placed_at = now() WHERE id = 3; UPDATE shop.orders SET placed_at = NULL WHERE id = 4";
 
-/// awty compares all rows with all alerts (a sweep) once a day, after `awty.adopt()`, and after a change of the rule.
+/// A sweep compares all rows with all alerts. awty sweeps once a day, after `awty.adopt()`, and after a change of the
+/// rule.
 #[test]
 fn a_sweep_clears_what_triggers_have_missed() {
     let shop = watched("");
@@ -37,7 +38,8 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// The change of a rule itself must schedule the sweep of its alerts. A later request could be lost in a crash.
+/// The transaction that changes a rule must also schedule the sweep of its alerts, because a crash could lose a later
+/// request.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -79,8 +81,8 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// The sweep takes longer than its job's timeout, so it needs several transactions. The sweep comes back for a locked
-/// alert.
+/// The sweep takes longer than its job's timeout, so it needs several transactions. It skips a locked alert, and
+/// handles the alert later.
 #[test]
 fn a_sweep_over_slow_rows_comes_to_its_end() {
     const ROWS: i64 = 1000;
@@ -138,8 +140,8 @@ fn a_change_begins_the_sweep_anew() {
     assert_eq!(state(&shop), "late -; pending 1 2");
     change(&format!("{watch}'3 hours')"));
     await_state(&shop, "late 1:1 2:1; pending -");
-    // After a replacement of the calendar, awty compares all alerts twice. The second time, awty first waits for older
-    // transactions.
+    // After a replacement of the calendar, awty compares all alerts twice. Before the second comparison, awty waits for
+    // older transactions.
     let mut older = shop.client();
     older.batch_execute("BEGIN; SELECT pg_current_xact_id()").unwrap();
     shop.run("SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC', '{2020-01-01}', replace => true)");
@@ -154,7 +156,7 @@ fn a_change_begins_the_sweep_anew() {
     assert_eq!(state(&shop), "late 2:1; pending -");
 }
 
-/// Clients change rows after a sweep has read the rows, and before the sweep clears the rows' alerts.
+/// A sweep first reads rows and then clears their alerts. Clients change rows between these two steps.
 #[test]
 fn a_sweep_leaves_an_alert_whose_row_has_changed_meanwhile() {
     let shop = watched("");

@@ -1,4 +1,4 @@
-//! An alert never waits for the `call` function of its rule.
+//! awty raises an alert without waiting for the rule's `call` function.
 
 use super::{LATE, await_state, state, watch, watched};
 use awty_testkit::fixture::Shop;
@@ -88,7 +88,7 @@ fn the_last_telling_ends_the_check() {
     let end = shop.end_of("1");
     assert_eq!((end.why(), end.attempts), (("failed", Some("AW077")), 2), "{end:?}");
     assert_eq!(state(&shop), "late 1:1; pending -");
-    // `awty.doctor()` still names the alert. The command in `fix` makes awty report the alert.
+    // `awty.doctor()` names an alert until awty has reported it. The command in `fix` makes awty report the alert.
     let fix = "SELECT fix FROM awty.doctor() WHERE finding LIKE '%cannot tell its alerts'";
     let fix: String = shop.client().query_one(fix, &[]).unwrap().get(0);
     shop.run(&format!("TRUNCATE shop.broken; {fix}"));
@@ -110,7 +110,7 @@ fn a_slow_function_stops_no_alert() {
     assert_eq!(failing, "57014");
 }
 
-/// A function that ignores its timeout is terminated together with its process.
+/// If a function ignores its timeout, awty terminates the process that runs the function.
 #[test]
 fn a_terminated_function_stops_no_level() {
     let shop = watched("");
