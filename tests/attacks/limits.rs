@@ -50,8 +50,7 @@ fn no_setting_takes_the_time_limit_away() {
     assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
-/// awty refuses `awty.dry_run()` within `awty.dry_run()`. Both calls use one timer, and the inner call would end the
-/// timer of the outer call.
+/// awty refuses `awty.dry_run()` within `awty.dry_run()`, because the inner call would end the timer of the outer call.
 #[test]
 fn a_trial_within_a_run_changes_no_time_limit() {
     let field = Field::new();

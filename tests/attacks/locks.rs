@@ -33,8 +33,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "CREATE SEQUENCE mallory.running; CREATE SEQUENCE mallory.given_back; CREATE TABLE mallory.ran (k text);
          CREATE TABLE mallory.worker (pid int); CREATE TABLE mallory.door AS SELECT false AS open",
     );
-    // Each run calls nextval(), which a rollback does not undo. So a run can notice that a second run of its check has
-    // begun.
+    // A rollback does not undo nextval(). So each run can notice a second run of its check.
     field.job_with(
         "mallory",
         "open",
@@ -57,8 +56,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // awty starts a second worker for the checks of the job `other`. For the second worker, the check of the first run
-    // is also due.
+    // The checks of the job `other` get a second worker, which finds the first run's check due.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {

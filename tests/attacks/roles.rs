@@ -95,7 +95,6 @@ fn no_job_is_registered_for_a_role_that_the_caller_cannot_become() {
     field.refused("mallory", "SELECT awty.register('x', 'mallory.own', run_as => 'nobody')", "42704");
 }
 
-/// Like the gateway, a superuser's session executes SET ROLE, and then calls `awty.dry_run()` for mallory's functions.
 #[test]
 fn a_tried_function_gets_no_right_of_the_session() {
     let field = Field::new();

@@ -60,8 +60,7 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     assert_eq!(ran, "postgres, postgres");
 }
 
-/// PostgreSQL evaluates a trigger's WHEN condition with the rights of the role that writes the row, like a CHECK
-/// constraint.
+/// PostgreSQL evaluates a trigger's WHEN condition with the writer's rights, like a CHECK constraint.
 #[test]
 fn an_update_evaluates_the_condition_as_the_writer() {
     let field = field();
@@ -186,7 +185,6 @@ fn a_rule_is_not_called_with_alerts_of_others() {
 }
 
 /// PostgreSQL refuses a call as ambiguous if a second function of the same name has defaults for further arguments.
-/// With a second function, mallory could stop all writes to the table.
 #[test]
 fn a_second_function_of_the_same_name_stops_no_rule() {
     let field = field();

@@ -1,5 +1,5 @@
-//! The documentation has a table of the roles that can see failures, runs, figures and forecasts. This file tests each
-//! cell of the table.
+//! The documentation's table says which roles can see failures, runs, figures and forecasts. Tests each cell of this
+//! table.
 
 use crate::field::{DB, Field};
 

@@ -87,7 +87,6 @@ fn runs_that_take_all_their_time_starve_nobody() {
     pulse_was_kept(&field, 8);
 }
 
-/// A background process cannot execute LISTEN, but can send any number of notifications.
 #[test]
 fn notifications() {
     let field = Field::new();
@@ -196,7 +195,6 @@ fn thousands_of_changes_of_a_job_end_no_query() {
     });
 }
 
-/// The functions of the view `awty.failing` must not be JIT-compiled, because compiling takes seconds.
 #[test]
 fn failing_checks_of_others_have_nothing_compiled() {
     let field = Field::new();

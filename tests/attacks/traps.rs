@@ -56,7 +56,6 @@ fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'own', at => now())", "42501");
 }
 
-/// PostgreSQL runs a user's code in CREATE INDEX and REFRESH MATERIALIZED VIEW as a security-restricted operation.
 #[test]
 fn nothing_is_scheduled_from_a_security_restricted_operation() {
     let field = Field::new();

@@ -140,7 +140,6 @@ fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
 }
 
-/// Every role can see the planner's estimates, so the estimates must reveal nothing of other roles' rows.
 #[test]
 fn estimates_tell_nothing_of_foreign_names_and_keys() {
     let field = Field::new();
@@ -150,8 +149,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
         "SELECT awty.schedule('geheim', 'k' || i, 'geheim', after => '1 day') FROM generate_series(1, 2000) AS i;
          SELECT awty.schedule('other', i::text, 'geheim', after => '1 day') FROM generate_series(1, 20) AS i",
     );
-    // Waits until today's partition exists, because the UPDATE below must move some rows of the history from today's
-    // partition into the default partition.
+    // Today's partition must exist, because the UPDATE below moves rows from this partition into the default partition.
     field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1, 1500) AS i");
     field.run("alice", "geheim").is_done();
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");

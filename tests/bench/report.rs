@@ -164,7 +164,6 @@ mod tests {
         for results in pages() {
             let outcomes = results.outcomes(false).unwrap();
             let page = Page::directory(false).unwrap().join(results.page).with_extension("md");
-            // A measurement has a page and results only after it has run on a quiet machine.
             assert_eq!(!outcomes.is_empty(), page.is_file(), "{}", results.results);
             let Ok(page) = fs::read_to_string(page) else { continue };
             assert_eq!(

@@ -48,7 +48,7 @@ impl Wanted {
     }
 }
 
-/// If a chart shows values over time, its axes begin at 0. All other charts have logarithmic axes.
+/// A chart over time has axes that begin at 0. All other charts have logarithmic axes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,

@@ -101,8 +101,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Some checks were due before all checks were scheduled. Therefore the next try has twice the time for
-            // scheduling.
+            // The time for scheduling was too short, so the next try doubles this time.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);

@@ -256,8 +256,7 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // A slot with a fraction of a second was set by `check_now()`, which may also move a check to a time before its
-        // first slot.
+        // `check_now()` sets slots with a fraction of a second, and may move a check to a time before its first slot.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {

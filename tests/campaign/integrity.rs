@@ -74,7 +74,7 @@ impl LogMark {
     }
 }
 
-/// Returns a log's internal errors. Omits the time and the process id, so that each error is reported once.
+/// Returns a log's internal errors without times and process ids, so that each error is reported once.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;

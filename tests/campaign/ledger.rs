@@ -1,7 +1,7 @@
 //! Records what each external worker does with its leases (P14). The ledger is outside of the database, so that a crash
 //! loses no line.
 //!
-//! Invariant: a worker writes a line after it gets a lease, and a line before it acts, answers or gives the lease back.
+//! Invariant: a worker writes a line when it gets a lease, and again before it acts, answers or gives the lease back.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Work {
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// The load's `epoch` when the check was claimed. The epoch is the number of promotions that lost commits.
+    /// Number of promotions that had lost commits when the check was claimed.
     pub epoch: u64,
 }
 
@@ -108,8 +108,6 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // A check may have two leases if the first lease was given back in time, if the second lease is for another
-        // run, or if a promotion lost the first lease.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

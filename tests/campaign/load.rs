@@ -232,8 +232,7 @@ impl Customer {
         (job, args)
     }
 
-    /// PostgreSQL stores large arguments out of line. More checks of the job `set` have large arguments, because awty
-    /// archives the many checks of one run together.
+    /// The job `set` has more large arguments (TOAST), because awty archives the many checks of one run together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -336,7 +335,6 @@ impl Customer {
     }
 }
 
-/// Returns whether a fault explains the error of a call. The call began at `began`.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     // SQLSTATE 22008 occurs if a fault sets the clock back by years after the client has read the clock.

@@ -125,8 +125,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // awty refuses the call (22023) if a fault has set the clock past `ends`, or has made slots longer than the time
-    // between two occurrences.
+    // awty refuses the call (22023) if a fault has set the clock past `ends`, or has made slots longer than the
+    // repetition's period.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

@@ -1,7 +1,6 @@
 //! Checks that no client waits for a sleeping run (P4).
 //!
-//! The locks are read between two observations of a run. A run that sleeps in both observations also slept in between,
-//! so that a slow machine causes no false alarm.
+//! The locks are read between two observations of a run. A run that sleeps in both observations also slept in between.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;

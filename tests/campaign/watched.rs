@@ -15,7 +15,7 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between two rounds of the rule's owner. The owner changes the rule in one of `CHANGE` rounds, on average.
+/// Pause between two rounds of the rule's owner. One of `CHANGE` rounds changes the rule.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 

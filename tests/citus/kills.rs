@@ -66,8 +66,7 @@ fn kill_postmaster(node: &mut Cluster) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Kills all processes of the server, like a loss of its machine. Stops the postmaster first, so that it starts no new
-/// process.
+/// Kills all processes of the server, like a loss of its machine. The stopped postmaster cannot start a new process.
 #[track_caller]
 pub fn crash(node: &mut Cluster) {
     let pids = node.pids("");

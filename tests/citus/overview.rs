@@ -21,7 +21,6 @@ fn documented(part: &str) -> String {
     block.unwrap_or_else(|| panic!("no block of docs/citus.md contains {part}")).trim_start_matches("text").to_owned()
 }
 
-/// docs/citus.md shows the statement for `awty.late`. For another view, only the view's name differs.
 pub fn overview(place: &mut Place) -> String {
     let nodes = |rows: &[Row]| rows.iter().map(|row| row.get::<_, i32>(0)).collect::<BTreeSet<_>>();
     let query =

@@ -70,7 +70,6 @@ pub fn watches(place: &mut Place) -> String {
     )
 }
 
-/// Citus keeps the whole schema of a tenant on one node.
 pub fn schemas(place: &mut Place) -> String {
     place.admin("GRANT CREATE ON DATABASE postgres TO shop");
     let mut shop = place.shop();
@@ -153,7 +152,6 @@ pub fn workers(place: &mut Place) -> String {
     format!("one external worker claimed from all nodes in one query and answered {claimed} leases on their nodes")
 }
 
-/// `awty.doctor()` finds triggers that would schedule checks on each node, or under the name of a shard.
 pub fn triggers(place: &mut Place) -> String {
     let mut shop = place.shop();
     for statement in [

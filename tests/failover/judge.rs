@@ -102,7 +102,6 @@ impl Evidence {
     }
 
     fn judge_cut_off(&self, verdict: &mut Verdict) {
-        // A timeline ends when one of the later timelines begins.
         let begins: BTreeMap<u32, DateTime<Utc>> =
             self.ready.iter().filter_map(|ready| Some((ready.timeline?, ready.at))).collect();
         let is_cut_off = |mark: &&Mark| begins.range(mark.timeline + 1..).any(|(_, began)| mark.at > *began);

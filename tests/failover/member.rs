@@ -78,8 +78,7 @@ impl Member {
         Self::leads(self.rest_port)
     }
 
-    /// Returns whether the member is the primary. A member with a frozen Patroni counts as no primary, because Patroni
-    /// does not answer.
+    /// Returns whether the member is the primary. A member with a frozen Patroni does not count.
     pub fn leads(rest_port: u16) -> bool {
         ask(rest_port, "GET /primary", "").is_ok_and(|(status, _)| status == 200)
     }

@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Seconds until the primary's key in etcd expires. 20 s is the shortest time that Patroni accepts.
+/// Seconds until the primary's key in etcd expires. Patroni accepts no shorter time than 20 s.
 const TTL: u64 = 20;
 /// Time limit for the choice of a new primary.
 pub const ELECTED_WITHIN: Duration = Duration::from_secs(4 * TTL);
@@ -49,8 +49,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// With etcd's v3 interface, a frozen Patroni 3.0.2 could later take the key from the new primary, and the new primary's
-/// commits would be lost.
+/// With etcd's v3 interface, a frozen Patroni 3.0.2 could later take the key from the new primary, whose commits would
+/// be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

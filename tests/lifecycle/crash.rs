@@ -5,8 +5,7 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Time limit of a check. The limit is shorter than a minute, because awty searches for forgotten checks every minute
-/// (P5).
+/// Time limit of a check. The limit is shorter than the minute after which awty searches for forgotten checks (P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -99,7 +98,7 @@ pub fn create_poison_of_mallory(shop: &Shop) {
     );
 }
 
-/// After a crash, awty runs the suspected checks one at a time, so that it holds only the check that causes crashes.
+/// After a crash, awty runs the suspected checks one at a time.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());

@@ -10,7 +10,7 @@ const OFFICE: &str = "SELECT awty.create_calendar('office', zone => 'Europe/Berl
     closed => ARRAY(SELECT (now() + n * interval '13 days')::date FROM generate_series(1, 40) AS n),
     hours => '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}')";
 
-/// This function must not call awty's functions, because the test compares its results with theirs.
+/// This function must not call awty's functions, because the test compares both results.
 const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boolean STABLE LANGUAGE sql AS $$
     SELECT NOT EXISTS (SELECT FROM awty.calendar AS c WHERE l.at::date = ANY (c.closed))
        AND CASE WHEN extract(isodow FROM l.at) <= 4 THEN l.at::time >= '09:00' AND l.at::time < '12:30' OR l.at::time >= '13:30' AND l.at::time < '17:30'
@@ -348,7 +348,6 @@ fn new_zone_data_moves_checks_of_rules() {
     assert!(shop.cluster.value::<bool>("postgres", &unmoved), "the zone UTC has no new data");
 }
 
-/// A prepared transaction locks one of two rules. awty must move the check of the unlocked rule at once.
 #[test]
 fn new_zone_data_waits_for_a_locked_rule_alone() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());

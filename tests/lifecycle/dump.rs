@@ -136,7 +136,7 @@ fn a_restore_from_an_archive_is_complete() {
     }
 }
 
-/// Logical replication does not copy the state of sequences, so an adopted copy must skip the ids that its rows use.
+/// Logical replication does not copy the state of sequences.
 #[test]
 fn an_adopted_copy_gives_no_number_again() {
     let shop = source();

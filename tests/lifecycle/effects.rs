@@ -54,8 +54,8 @@ fn a_notification_reaches_its_listeners() {
 
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    // awty needs a transaction to clean a session only if the session has a temporary schema. So the test tries
-    // sessions with and without a temporary schema.
+    // awty cleans a session in a transaction only if the session has a temporary schema. The test tries sessions with
+    // and without a temporary schema.
     nothing_is_left_of("CREATE TEMPORARY TABLE leftover (a integer);");
     nothing_is_left_of("");
 }
@@ -118,7 +118,6 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // DROP TABLE waits for the lock on `pg_depend` until the test cancels the statement.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);

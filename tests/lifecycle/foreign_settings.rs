@@ -38,7 +38,7 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
 /// A restore or a subscription changes `awty.job` without firing ordinary triggers.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
-    // Allows only one worker, because a second worker would run the second check while the first check waits.
+    // A second worker must not run the second check while the first check waits.
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let gated = format!(
         "BEGIN IF j.entity_key = '1' THEN {GATE} END IF;

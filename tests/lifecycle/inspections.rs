@@ -118,7 +118,6 @@ fn checks_that_became_due_in_a_pause_run_before_the_next_audit() {
     await_before_audit(&shop, "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
 }
 
-/// awty must look for the end of a pause or hold at its start, because the next inspection comes a minute later.
 #[test]
 fn the_first_end_after_a_start_is_found_at_the_start() {
     let mut shop = Shop::open();

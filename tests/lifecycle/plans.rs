@@ -1,5 +1,5 @@
-//! Each statement must use an index, even if PostgreSQL planned the statement while the tables were empty. ANALYZE
-//! causes a new plan, but the tables may get millions of rows before.
+//! Each statement must use an index, even if PostgreSQL planned the statement while the tables were empty, because
+//! PostgreSQL keeps the plan until ANALYZE.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;

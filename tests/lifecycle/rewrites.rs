@@ -186,7 +186,7 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
 
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
-    // Allows only one worker, because a second worker would run the other checks while the first check waits.
+    // A second worker must not run the other checks while the first check waits.
     let shop = open_on(Cluster::builder().set("awty.max_workers_per_role", "1"));
     between_two_runs(&shop, "emptied", "TRUNCATE awty.future_job");
     shop.await_workers_gone();

@@ -67,8 +67,6 @@ impl<'ast> Visit<'ast> for Statements {
     }
 }
 
-/// A statement in the source has the form `name, [TYPE, …], c"…"` or
-/// `fn name(parameter: Type, …) -> Result = query, c"…"`.
 struct Written {
     name: Ident,
     types: Vec<String>,

@@ -45,7 +45,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// A table, and statements that write a valid row to the table and then break one column of the row.
+/// A table, and statements that write a valid row to the table and then break one column.
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",

@@ -73,7 +73,7 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
             "CREATE EXTENSION awty",
             "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
             "SELECT awty.register('note', 'public.note')",
-            // 19,000 of the table's 20,000 rows are dead, so that an inspection vacuums the table.
+            // An inspection vacuums the table, because 19,000 of its 20,000 rows are dead.
             "SELECT count(awty.schedule('orders', i::text, 'note', after => '1 day')) FROM generate_series(1, 20000) AS i",
             "SELECT count(awty.cancel('orders', i::text)) FROM generate_series(1, 19000) AS i",
         ],

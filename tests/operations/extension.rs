@@ -11,7 +11,6 @@ impl Scripts {
         let here: String = shop.cluster.value("postgres", "SELECT extversion FROM pg_extension WHERE extname = 'awty'");
         let script = |from: &str, to: &str, fillfactor: u32| {
             let file = Path::new(&directory).join(format!("awty--{from}--{to}.sql"));
-            // The slow script locks awty's table with ACCESS EXCLUSIVE. Checks become due while the script runs.
             let text = format!(
                 "SELECT pg_catalog.pg_sleep(0.05);
                  ALTER TABLE awty.future_job SET (fillfactor = {fillfactor});

@@ -71,7 +71,6 @@ fn the_extension_can_be_dropped_and_created_again_and_again() {
     }
     shop.await_all_ended();
     act(&format!("INSERT INTO shop.archive SELECT '{TIMES}', id, entity_key, outcome FROM awty.future_job_history"));
-    // In each installation, the saved history must have exactly the checks whose runs took effect.
     let wrong = "SELECT time, id, entity_key, outcome, effects FROM shop.archive
                  FULL JOIN (SELECT split_part(what, ':', 1) AS time, split_part(what, ':', 2)::bigint AS id, entity_key,
                                    count(*) AS effects

@@ -4,7 +4,6 @@ use awty_testkit::fixture::{NOTE, Shop};
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// awty must not copy the text. A second copy would exceed the memory limit, and the crash would end all sessions.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();

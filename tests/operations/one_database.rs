@@ -3,7 +3,7 @@
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Keeps a worker busy with many short runs. A worker disconnects only between two runs.
+/// Keeps a worker busy with many short runs.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

@@ -1,5 +1,5 @@
-//! An updated installation must have the same catalog entries as a new installation. catalog.sql lists the entries as
-//! text, which is called the picture.
+//! An updated installation must have the same catalog entries as a new installation. catalog.sql writes the entries as
+//! text, the picture.
 
 use crate::made_up::{self, AWTY, Extension, HERE, HTTP, NEXT};
 use awty_testkit::Cluster;

@@ -37,7 +37,6 @@ pub fn go_on(new: &Cluster, database: &str, role: &str) {
              INSERT INTO kept.ticket VALUES (5, now() - interval '29 minutes 55 seconds'), (6, now() - interval '21 days')",
         )
         .unwrap();
-    // The row's next check is for the reminder.
     let moved =
         "SELECT f.next_check_at = awty.next_slot(t.since + interval '30 minutes' + (upper(s.stops) - lower(s.stops)))
             AND lower(s.stops) = t.since AND s.stopped_since IS NULL

@@ -177,8 +177,8 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // The dead postmaster's process id stays in use in a container without an init process. A new postmaster would
-        // then take these lock files for those of a running server, and would not start.
+        // Without an init process, the dead postmaster's process id stays in use. These lock files would then keep a
+        // new postmaster from starting.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }

@@ -110,7 +110,7 @@ pub fn sweep() {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         let Some(owner) = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         let ours = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == account::uid());
-        // A zombie does not count as running. Its command line is empty.
+        // A zombie, whose command line is empty, counts as ended.
         let runs = fs::read(format!("/proc/{owner}/cmdline")).is_ok_and(|line| !line.is_empty());
         if ours && !runs {
             remove(&entry.path());

@@ -64,7 +64,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// A name counts as a test's name only if it has at least three words. Most other names in the code have fewer.
+/// Tests' names have at least three words. Most other names in the code have fewer.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

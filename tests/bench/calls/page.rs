@@ -95,7 +95,7 @@ fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64
 
 pub fn page(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("page");
-    // Writes little WAL, because the rows' WAL would need more disk space than the rows, and a crash may lose the rows.
+    // Writes little WAL, because full WAL would need more disk space than the rows.
     let mut place = Place::open_with(&[
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),

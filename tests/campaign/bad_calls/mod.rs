@@ -23,7 +23,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Most callers have the necessary rights, because a call without rights fails early and so finds few errors.
+/// Most callers have the necessary rights, because calls without rights find few errors.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -42,7 +42,7 @@ const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
 /// Maximum number of turns. Each turn makes the same calls.
 const TURNS: usize = 5;
-/// Bytes. A session leaks memory if it grows by more than this number in its last turn, or while one call is repeated.
+/// A session must not grow by more bytes in its last turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 
@@ -120,8 +120,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
             {
                 hear(shared, role, &call, &answer);
             }
-            // Ignores SIReadLock, because PostgreSQL keeps the locks of a serializable transaction for a while after
-            // its end.
+            // Ignores SIReadLock, which PostgreSQL keeps for a while after a serializable transaction.
             let sql = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND mode <> 'SIReadLock'";
             let locks: i64 = witness.query_one(sql, &[&pid])?.get(0);
             if locks > 0 {
@@ -155,7 +154,7 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// Makes the call in a new session. In an old session, a leak would first fill holes in the heap, and so stay hidden.
+/// Makes the call in a new session, because the heap of an old session has holes that would hide a leak.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);

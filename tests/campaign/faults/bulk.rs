@@ -9,7 +9,7 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// A due check must begin within this time. The time is twice the longest slot.
+/// Twice the longest slot. A due check must begin within this time.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// Reading this table replaces all other pages in the shared buffers.

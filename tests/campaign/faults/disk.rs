@@ -10,8 +10,7 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // The checkpoint must fail when it writes data files. Without a checkpoint, the server flushes only WAL during the
-    // fault.
+    // The checkpoint must fail when it writes data files, because other statements flush only WAL during the fault.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

@@ -26,8 +26,8 @@ pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
     catch::<bool>(shared, &sql).unwrap_or(false)
 }
 
-/// The postmaster restarts the launcher after one second of the wall clock. Waits for the restart, because the next
-/// fault may set the wall clock.
+/// Waits until the postmaster has restarted the launcher, because the next fault may set the clock that the postmaster
+/// uses.
 pub fn terminate_launcher(shared: &Shared) -> bool {
     let is_another = |pid: i32| format!("SELECT true FROM pg_stat_activity WHERE {LAUNCHER} AND pid <> {pid}");
     let Some(pid) = catch::<i32>(shared, &format!("SELECT pid FROM pg_stat_activity WHERE {LAUNCHER}")) else {

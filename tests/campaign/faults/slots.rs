@@ -15,7 +15,6 @@ const QUERY: &str =
 
 const SAID: &str = "awty could not start a worker process";
 
-/// If all worker processes are in use, awty must log that it could not start a worker.
 pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     let Ok(mut admin) = shared.connect("postgres", "postgres") else { return false };
     if admin.batch_execute(TABLE).is_err() {

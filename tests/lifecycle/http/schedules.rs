@@ -26,7 +26,6 @@ fn a_period_is_rounded_up_to_slots_and_says_from_what() {
     assert_eq!(http.ask("app", "SELECT every || ' ' || rounded_from FROM awty_http.endpoint"), "00:00:02 00:00:01.5");
 }
 
-/// A cron expression names an exact minute, so awty_http adds no jitter to its calls.
 #[test]
 fn a_period_is_spread_over_a_minute_at_most_and_cron_is_not_spread() {
     let http = Http::open();

@@ -85,7 +85,6 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
     }
 }
 
-/// The query computes only some times, because all times of a schedule could use up the server's memory.
 #[test]
 fn no_query_computes_the_moments_of_a_plan_without_end() {
     let http = Http::open();
@@ -269,7 +268,7 @@ fn a_page_of_a_long_list_costs_no_more_than_one_of_a_short_list() {
     }
 }
 
-/// Another role may have millions of attempts for an entity of the same name and key. A query must not read them.
+/// Another role may have millions of attempts for the same entity name and key.
 #[test]
 fn attempts_of_another_role_are_not_read() {
     let http = Http::open();

@@ -9,7 +9,6 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     let ways = [
         "complete($1, NULL, '{\"lateness\": 0.0015, \"duration\": 0.25}')",
         "complete($1, NULL, '{\"lateness\": 60, \"duration\": 0.75}')",
-        // For this lease, awty_http counts a lateness of -1 s and a duration of 3 s as implausible.
         "complete($1, NULL, '{\"lateness\": -1, \"duration\": 3}')",
         "fail($1, 'dropped: 12 s late', final => true, not_started => true)",
         "fail($1, 'HTTP 500', final => true, result => '{\"lateness\": 0.0005, \"duration\": 0.5}')",

@@ -54,7 +54,6 @@ impl Http {
     }
 }
 
-/// A read must not check the rights to each job separately, because these checks take seconds.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();

@@ -153,7 +153,7 @@ fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
         assert_eq!(claimed, 0);
         shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job")
     };
-    // A claim of two jobs ends 500 missed checks of each job. A claim of one job ends 5,000 missed checks.
+    // A claim ends 500 missed checks of each of two jobs, or 5,000 of a single job.
     assert_eq!(pending_after_claim("{mail,post}"), 2_500);
     assert_eq!(pending_after_claim("{mail}"), 0);
 }

@@ -55,7 +55,7 @@ fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
     assert_eq!(shop.notes("1"), 1);
 }
 
-/// A dump contains the attempts that have ended, but no leases, because a lease is valid only in the original database.
+/// A dump contains ended attempts, but no leases, because a lease is valid only in the original database.
 #[test]
 fn a_restored_copy_shares_no_key_with_its_original() {
     let shop = Shop::open();

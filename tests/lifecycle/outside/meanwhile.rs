@@ -148,7 +148,6 @@ fn neither_claims_nor_heartbeats_wait_for_what_is_not_committed() {
     assert_eq!(client.query(of_both, &[]).unwrap().len(), 2);
 }
 
-/// A session has locked the expired lease and may end it, so the heartbeat must report the lease as void.
 #[test]
 fn a_heartbeat_promises_no_expired_lease_that_it_cannot_extend() {
     let shop = shop_with(", heartbeat => '1 s'", 1);

@@ -139,8 +139,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // The breaker opens only after ten seconds of failures. Because ten failures may take ten seconds on a slow
-    // machine, the test moves the first failure into the future.
+    // On a slow machine, ten failures may take ten seconds and so open the breaker. Therefore the test moves the first
+    // failure into the future.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -279,7 +279,6 @@ fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
     assert_eq!(wait(), 0.0);
 }
 
-/// After each claim, a worker of several jobs asks awty for the time of the next claim.
 #[test]
 fn the_question_when_to_claim_reads_few_checks() {
     let shop = shop_with("", &[("a", 1)]);

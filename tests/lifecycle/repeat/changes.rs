@@ -2,7 +2,6 @@ use super::{await_ends, expect_each_has_its_check, repeat, seconds};
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::{DateTime, Utc};
 
-/// PostgreSQL may get new time zone data with a restart, so awty must compute due times again.
 #[test]
 fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let mut shop = Shop::open();
@@ -15,7 +14,7 @@ fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let slot = shop.slot_of("moved");
     let before: String =
         shop.cluster.value("postgres", "SELECT string_agg(id::text, ' ' ORDER BY id) FROM awty.future_job");
-    // Moves the due times by an hour, as if Berlin had been an hour nearer to UTC when awty computed them.
+    // Moves the due times by an hour, as if Berlin's time zone had changed.
     shop.cluster.execute("postgres", &[
         "UPDATE awty.future_job SET first_check_at = first_check_at + interval '1 hour', next_check_at = next_check_at + interval '1 hour' WHERE entity_key IN ('moved', 'utc')",
     ]);

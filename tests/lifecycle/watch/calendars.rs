@@ -2,7 +2,6 @@ use super::{ORDERS, await_state, await_walked, expect, refusal, state};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// The tests begin on Friday of next week, 12:00 UTC.
 const FRIDAY: &str = "(date_trunc('week', now() AT TIME ZONE 'UTC') + interval '11 days 12 hours') AT TIME ZONE 'UTC'";
 const OFFICE: &str = "SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC')";
 
@@ -86,7 +85,7 @@ fn a_row_is_due_at_its_own_time() {
         &format!("{OFFICE}; {PROMISED}"),
         "due => 'awty.due(placed_at, promised, hours)', calendar => 'office', escalate => '{1 hour}'",
     );
-    // The job is paused, because row 3 is late, so that its check would run in opening hours.
+    // The job is paused, because the check of the late row 3 would run in opening hours.
     shop.run("SELECT awty.pause('orders')");
     shop.run(&format!(
         "INSERT INTO shop.orders (id, placed_at, promised, hours) VALUES (1, {FRIDAY}, '8 hours', 'office'), (2, {FRIDAY}, NULL, 'office'),

@@ -86,7 +86,6 @@ fn a_thousand_stops_move_the_due_time() {
     assert_eq!(client.query_one(late, &[]).unwrap().get::<_, String>(0), "office t t, plain t t");
 }
 
-/// The statement that moves a check must find the check by its key, and must not read all the job's checks.
 #[test]
 fn the_end_of_a_stop_reads_no_other_checks() {
     const ROWS: i64 = 1000;

@@ -22,7 +22,7 @@ const CLOCK: &str = "Use \"since\" and \"within\" instead.";
 const COLUMNS: &str = "Write columns without the table's name";
 const UNTIL: &str = "until => $$status IS NOT NULL$$";
 
-/// The arguments of a call, the expected SQLSTATE, a part of the message or detail, and a part of the hint.
+/// The arguments of a refused call, its SQLSTATE, a part of the message or detail, and a part of the hint.
 const REFUSED: &[[&str; 4]] = &[
     ["'shop.v', until => 'true', within => '1 s'", "42809", "shop.v", "Watch an ordinary or a partitioned table"],
     ["'shop.f', until => 'true', within => '1 s'", "42809", "a foreign table", "Watch an ordinary"],

@@ -176,8 +176,7 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If a write bypasses the triggers, awty notices a stop only in the row's next check. The time of this check then
-/// counts as the stop's start or end.
+/// If a write bypasses the triggers, a stop starts or ends at the time of the row's next check.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -338,8 +337,6 @@ fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// The start of a stop writes one row, and the end of a stop writes two. An irrelevant UPDATE calls no function of the
-/// rule.
 #[test]
 fn a_stop_writes_few_rows() {
     let shop = shop();

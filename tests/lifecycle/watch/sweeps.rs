@@ -38,8 +38,7 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// The transaction that changes a rule must also schedule the sweep of its alerts, because a crash could lose a later
-/// request.
+/// A crash could lose a sweep that is requested after the change of the rule.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -81,8 +80,7 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// The sweep takes longer than its job's timeout, so it needs several transactions. It skips a locked alert, and
-/// handles the alert later.
+/// The sweep takes longer than its job's timeout, so it needs several transactions.
 #[test]
 fn a_sweep_over_slow_rows_comes_to_its_end() {
     const ROWS: i64 = 1000;
@@ -140,8 +138,6 @@ fn a_change_begins_the_sweep_anew() {
     assert_eq!(state(&shop), "late -; pending 1 2");
     change(&format!("{watch}'3 hours')"));
     await_state(&shop, "late 1:1 2:1; pending -");
-    // After a replacement of the calendar, awty compares all alerts twice. Before the second comparison, awty waits for
-    // older transactions.
     let mut older = shop.client();
     older.batch_execute("BEGIN; SELECT pg_current_xact_id()").unwrap();
     shop.run("SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC', '{2020-01-01}', replace => true)");

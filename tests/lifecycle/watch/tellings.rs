@@ -7,7 +7,6 @@ const SET_UP: &str = "CREATE TABLE shop.told (key text, level integer, told bigi
     CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS
         $$ INSERT INTO shop.told VALUES (a.entity_key, a.level, a.told) $$;
     SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC')";
-/// The tests begin on Friday of next week, 12:00 UTC.
 const FRIDAY: &str = "(date_trunc('week', now() AT TIME ZONE 'UTC') + interval '11 days 12 hours') AT TIME ZONE 'UTC'";
 
 fn shop(rule: &str) -> Shop {
@@ -39,7 +38,6 @@ fn a_rule_reminds_tells_and_repeats_in_open_time() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     travel(&mut journey, "22 days");
-    // The alert reaches level 1 on Monday at 12:00. The first reminder comes one working day earlier, on Friday.
     let tellings = told(&mut journey);
     assert!(
         tellings.starts_with(

@@ -40,7 +40,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// The texts of an error in the source. An ellipsis replaces each value that a format string inserts.
+/// The texts of an error in the source, with an ellipsis for each inserted value.
 #[derive(Default)]
 struct Texts(Vec<String>);
 

@@ -1,6 +1,6 @@
 //! Tests that each module of awty uses only the modules that it may use. A room is a top-level module.
 //!
-//! An arrow is a path that names another module. Paths in a macro's arguments also count.
+//! An arrow is a path that names another module, also in a macro's arguments.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -41,7 +41,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// No room of the first list may use a room of the second list, either directly or through other rooms.
+/// No room of the first list may use a room of the second list, not even through other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),

@@ -124,8 +124,7 @@ impl<'ast> Visit<'ast> for Source {
         }
     }
 
-    /// Skips the path in `pub(super)`, because the path names a module that may use the item, and no module that the
-    /// item uses.
+    /// Skips the path in `pub(super)`, because the path names a module that may use the item.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

@@ -35,7 +35,6 @@ impl Field {
             let row = client.query_one(is_booked, &[]).map_err(|error| error.to_string())?;
             if row.get(0) { Ok(()) } else { Err("they are not".into()) }
         })?;
-        // Waits for half a second, because a second call for a check would arrive in this time.
         pass(0.5);
         let arrivals: Vec<Arrival> = self.place.receiver.since(from);
         each_once(&arrivals, calls)?;
