@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Stores the latest check id of each database. awty may hold a check that runs during several kills, so the
-    /// checker allows holds of these checks.
+    /// checker allows these holds.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// Seconds. If the first run begins later, awty has lost a wake-up, because no busy machine delays a run by so much.
+/// Seconds. A first run that begins later proves a lost wake-up, because no busy machine delays a run this long.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {

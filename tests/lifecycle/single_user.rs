@@ -1,4 +1,4 @@
-//! In single-user mode and during pg_upgrade, awty starts no processes, but must lose no check.
+//! awty starts no processes in single-user mode and during pg_upgrade. All checks must be kept.
 
 use awty_testkit::Stop;
 use awty_testkit::fixture::{NOTE, Shop};

@@ -27,7 +27,7 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// pg_dump's scripts use this setting. awty_http registers no jobs while the setting is set.
+/// Only pg_dump's scripts set `xmloption` to its default. awty_http then registers no jobs.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {

@@ -1,4 +1,4 @@
-//! A full disk or a failed flush can stop PostgreSQL with a PANIC, so that it loses no written data (`data_sync_retry`).
+//! A full disk or a failed flush can stop PostgreSQL with a PANIC, so that no written data is lost (`data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;

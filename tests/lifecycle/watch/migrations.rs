@@ -1,4 +1,4 @@
-//! A migration of a watched table must not stop the table's rule without an error.
+//! A migration must not silently stop the rule of a watched table.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, refusal, state, watched};
 use crate::dump::{dump, restore};
