@@ -64,7 +64,7 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     // Keeps the history long at first, because the maintainer could drop the old day's partition before the reader
-    // locks it.
+    // locks the partition.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {

@@ -8,7 +8,7 @@ const MEMORY: u64 = LENGTH * 3 / 2;
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // random() keeps the planner from computing the text and copying it as a constant.
+    // random() keeps the planner from storing a copy of the text as a constant.
     let long = format!("repeat(repeat('x', 100000), (random() * 0 + {LENGTH} / 100000)::integer)");
     let calls = [
         "awty.schedule(LONG, 'k', 'note', after => '1 h')",

@@ -91,8 +91,8 @@ impl Cluster {
         }
     }
 
-    /// The function's `body` sees the check as `j`. `options` are further arguments of `awty.register()`, such as `",
-    /// timeout => '1 s'"`.
+    /// The function's `body` sees the check as `j`. `options` are further arguments of `awty.register()`, such as
+    /// `", timeout => '1 s'"`.
     #[track_caller]
     pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
         self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
