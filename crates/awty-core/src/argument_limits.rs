@@ -1,15 +1,15 @@
-//! Maximum lengths (in bytes) and counts of arguments of SQL functions.
+//! Maximum lengths of the arguments of SQL functions in bytes, and maximum numbers of elements.
 
 use chrono::TimeDelta;
 
 /// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
-/// An entity's name may be a quoted table name with its schema.
+/// Leaves room for a quoted table name with its schema.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// Schema and name have at most 63 bytes each. Quoting doubles each quotation mark.
+/// Schema and name have at most 63 bytes each before quoting, which doubles each quotation mark.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
 /// An entity's key must fit into an index entry.
@@ -24,7 +24,7 @@ pub const MAX_CLAIMED_JOBS: usize = 10_000;
 pub const MAX_WORKER: usize = 255;
 pub const MAX_LEASES: usize = 100_000;
 pub const MAX_STEPS: i64 = 100_000;
-/// A longer message of a failed run or call is cut.
+/// Longer messages of failed runs and calls are cut to this length.
 pub const MAX_MESSAGE: usize = 4096;
 pub const MAX_RESULT: usize = 1024 * 1024;
 pub const MAX_OCCURRENCES: u16 = 10_000;

@@ -1,10 +1,10 @@
-//! Computes how long awty waits before another attempt.
+//! Computes how long awty waits after a failure before it tries again.
 
 use chrono::TimeDelta;
 use std::time::Duration;
 
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
-/// A random number changes the wait of an external worker's check by at most this many thousandths.
+/// awty changes the wait of an external worker's check at random by at most this many thousandths.
 const SPREAD: u64 = 200;
 
 /// The wait starts at `retry_after`, and doubles with each further failure in a row.
@@ -13,7 +13,7 @@ pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
 }
 
-/// Draws a spread in thousandths from the random number `chance`.
+/// Turns the random number `chance` into a change of the wait in thousandths.
 pub fn spread(chance: u64) -> i32 {
     let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
@@ -25,11 +25,11 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// How long a role waits for a worker if its last worker ran no check, or ended during a run.
+/// How long awty waits before it starts a worker for a role whose last worker ran no check, or ended during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// How long awty waits if the server has no room for another background worker.
+/// How long awty waits before it tries again to start a worker for which the server had no room.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// How long a check waits if a client has locked its row.
+/// How long awty waits before it tries again to run a check whose row a client has locked.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
@@ -37,7 +37,7 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// `failures` is the number of earlier failures.
+    /// `failures` is the number of earlier failures in a row.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

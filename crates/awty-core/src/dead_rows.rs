@@ -1,15 +1,16 @@
 //! Decides when awty vacuums its table of pending checks, because autovacuum runs too rarely.
 //!
-//! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed.
+//! Invariant: two vacuums are at least [`PAUSE`] apart. If the first one failed, they are at least [`AFTER_FAILURE`]
+//! apart.
 
 use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// A large table with this many dead rows per page is vacuumed. A page holds about sixty rows.
+/// A large table is vacuumed at this many dead rows per page. For comparison, a page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, because a backlog may be
-/// short.
+/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, because a short backlog of
+/// checks may be over by then.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
@@ -34,7 +35,8 @@ impl DeadRows {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Returns whether a vacuum is due. If so, the caller must vacuum, because this call resets the estimate.
+    /// Returns whether a vacuum is due. If it is due, the caller must vacuum, because this call resets the number of
+    /// dead rows.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {

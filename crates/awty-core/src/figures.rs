@@ -5,7 +5,7 @@
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds of the classes of lateness. A further class counts runs that are later than all bounds.
+/// Upper bounds of the classes of lateness. One more class counts the runs that are later than all bounds.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -38,7 +38,7 @@ pub struct Figures {
     pub other: u64,
     pub met: u64,
     pub late_rows: u64,
-    /// The time of a run of several checks counts once.
+    /// A run of several checks adds its duration only once.
     pub run_time: TimeDelta,
     pub max_run_time: TimeDelta,
     pub late: [u64; LATE.len() + 1],

@@ -10,9 +10,11 @@ use std::time::Duration;
 pub const AUDIT: Duration = Duration::from_secs(60);
 /// A database with an outdated extension is inspected again after this time, because no event announces an update.
 pub const SOON: Duration = Duration::from_secs(5);
-/// An inspection is repeated after this time if no process was free, or if the inspection gave way to DROP DATABASE.
+/// An inspection is repeated after this time if no process was free, or if the inspection stopped so that DROP DATABASE
+/// could continue.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Databases that may lack awty count as due this much later, because each inspection costs about 10 ms of CPU.
+/// Databases that may lack awty are inspected this much later than others, because each inspection costs about 10 ms of
+/// CPU.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl<K: Copy + Ord> Inspections<K> {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // The database no longer allows connections, so it is not in the list.
+        // The database no longer allows connections, so the list of databases does not contain it.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {

@@ -1,6 +1,6 @@
 //! Counters and log state of jobs, in a table of fixed size.
 //!
-//! Invariant: the rows of a database together count each of its runs. If the table is full, a new job replaces the job
+//! Invariant: each run is counted in exactly one row of its database. If the table is full, a new job replaces the job
 //! whose last run is oldest. The database's row for *other jobs* gets the replaced job's counters.
 
 use crate::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
@@ -19,7 +19,7 @@ pub struct JobRow {
     pub log: LogRate,
     pub claimed_at: Option<Time>,
     pub served_at: Option<Time>,
-    /// The last claim ended with this target, so the next claim starts after it.
+    /// The last claim ended with this target, so the next claim starts with the target after it.
     pub target: TargetName,
 }
 
@@ -70,8 +70,8 @@ impl JobRow {
 /// At most `JOBS` of the `N` rows belong to single jobs. Each other row collects the *other jobs* of a database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// For each row, a hash of its database and job name, or 0 if the row is free. Comparing all names would take
-    /// longer than many runs.
+    /// For each row, a hash of its database and job name, or 0 if the row is free. A search compares hashes, because
+    /// comparing all names takes longer than many runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,
@@ -98,7 +98,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Returns the job's row, and the database of a job that lost its row to make room.
+    /// Returns the job's row. If the job has replaced another job, also returns the database of the replaced job.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > MAX_JOB {
             return (None, None);

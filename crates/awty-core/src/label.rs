@@ -1,4 +1,4 @@
-//! A macro for enums whose values SQL shows as words.
+//! A macro for enums whose values SQL shows as lower-case names.
 
 use std::fmt;
 

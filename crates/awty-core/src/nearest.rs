@@ -1,5 +1,5 @@
-/// Returns the name that an error's HINT suggests. It differs from `wanted` in at most a third of the characters, or in
-/// one.
+/// Returns the name that an error's HINT suggests. The name differs from `wanted` in one character, or in at most a
+/// third of the characters.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);

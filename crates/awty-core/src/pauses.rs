@@ -12,7 +12,7 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// True if the pause has ended. The next search for due checks removes the pause.
+    /// True if the pause has ended. The pause is removed when the next search for due checks begins.
     over: bool,
 }
 
@@ -27,13 +27,13 @@ impl Pauses {
         self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(locked)), locked.saturating_add(1));
     }
 
-    /// Pauses the check, because another check that may have crashed the server runs alone.
+    /// Pauses the check shortly, because a suspect (a check that may have crashed the server) runs alone.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(0)), 0);
     }
 
     /// Pauses the check, because awty could not read it or could not store its result. The cause may have been a lock
-    /// or a cancellation. So the check is tried again soon, and later only after an audit.
+    /// or a cancellation, so the first pause is short. Each further pause lasts for [`AUDIT`].
     pub fn failed(&mut self, id: i64, slot: i64, now: Mono) {
         let wait = if self.of(id, slot).is_some() { AUDIT } else { backoff::LOCKED_CHECK.longest() };
         self.pause(id, slot, now.plus(wait), 0);
@@ -55,8 +55,8 @@ impl Pauses {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next pause ends. If pauses have ended, also returns the earliest due time of the
-    /// paused checks, because the worker searches again from this time.
+    /// Returns the time until the next pause ends. If pauses have ended, also returns the earliest due time of their
+    /// checks, because the worker searches again from this time.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

@@ -16,19 +16,19 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// A check that no worker has taken may be due at this time. If a worker finds no such check, it clears this hint.
+    /// A check that no worker has taken may be due at this time. A worker that finds no such check clears this hint.
     pub due: Option<Time>,
     /// `None` means that a worker of the role is free.
     pub behind_since: Option<Mono>,
     /// True if a worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
-    /// Includes workers that are starting, but no stuck workers.
+    /// Number of the role's workers, including starting workers, but without stuck workers.
     pub workers: u32,
-    /// Stuck workers continue after termination. They count only against the maximum of their role.
+    /// Stuck workers still run after the order to terminate. They count only against the maximum of their role.
     pub stuck: u32,
     /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,
-    /// The role with the lowest value gets the next worker. Each start or end of a worker gives its role a new highest
+    /// The role with the lowest value gets the next worker. When a worker starts or ends, its role gets a new highest
     /// value.
     pub last_served: u64,
 }
@@ -44,7 +44,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Returns how many workers are reserved for roles without a worker, because roles with long runs could take all
+    /// Returns how many workers are reserved for roles without a worker, so that roles with long runs cannot take all
     /// workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
@@ -76,7 +76,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Roles without a worker come first. If a role gets no worker, no later role gets one either.
+    // Roles without a worker come first. If a role gets no worker, the roles after it get none either.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);

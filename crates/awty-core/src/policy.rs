@@ -14,7 +14,7 @@ pub struct Check {
     pub slot: Time,
     /// Completed earlier runs.
     pub check_count: u32,
-    /// Failed runs in a row.
+    /// Number of failed runs in a row.
     pub attempt: u32,
 }
 
@@ -40,7 +40,7 @@ pub struct Failed {
     pub timed_out: bool,
     pub is_final: bool,
     pub retry_at: Option<Time>,
-    /// Changes the wait before the next attempt by this many thousandths.
+    /// The wait before the next attempt is changed by this many thousandths.
     pub spread: i32,
 }
 
@@ -83,7 +83,7 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// Checks of the job can run since `able_since`. At that time, the server was started or promoted, or the job was
+/// The job's checks have been able to run since `able_since`, when the server was started or promoted, or the job was
 /// enabled, adopted or resumed.
 ///
 /// If the clock is set back before `able_since`, the caller must store `now` as `able_since`.
@@ -104,8 +104,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Returns whether no check could run before the slot had passed. A check that only waited for other runs was not
-/// missed.
+/// Returns whether the check missed its slot, because no check could run before the slot had passed. A check that only
+/// waited for other runs has not missed its slot.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }

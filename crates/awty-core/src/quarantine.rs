@@ -1,7 +1,7 @@
-//! Runs suspects (checks that may have crashed the server) one at a time, so that another crash shows its cause.
+//! Runs suspects (checks that may have crashed the server) one at a time, so that a further crash reveals the culprit.
 //!
-//! Invariant: a suspect enters only if the last suspect has left, or entered longer than [`ALONE`] ago. After [`TURN`],
-//! a role gives way to a waiting role.
+//! Invariant: a suspect starts only if the last suspect has ended, or started longer than [`ALONE`] ago. A role that
+//! has had the turn for [`TURN`] leaves the turn to a waiting role.
 
 use crate::Mono;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use std::time::Duration;
 /// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
 pub const TURN: Duration = Duration::from_secs(1);
-/// A refused role counts as waiting for this long. Its worker must ask again within this time.
+/// After a refusal, a role counts as waiting for this long. The role's worker must ask again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// The role that has the turn, and when its first suspect entered.
+    /// The role that has the turn, and when the role's first suspect started.
     turn: Option<(u64, Mono)>,
     asked: Option<(u64, Mono)>,
 }

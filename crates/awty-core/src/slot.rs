@@ -78,7 +78,7 @@ impl Width {
     }
 }
 
-/// Returns the wider width, because `awty.slot` may have become wider since the job was defined.
+/// Returns the wider of the two widths, because `awty.slot` may have become wider since the job was defined.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

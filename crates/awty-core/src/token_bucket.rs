@@ -6,7 +6,8 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// The bucket counts millionths of a token, so at a rate of `r` per second it gains `r` per microsecond.
+/// The bucket counts millionths of a token. So at a rate of `r` tokens per second, it gains `r` millionths per
+/// microsecond.
 const TOKEN: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -101,7 +101,7 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Accepts only four differences from the normal spelling: upper case in scheme or host, a default port, and a
+    /// Accepts a URI that differs from its normal spelling only by upper case in scheme or host, a default port, or a
     /// missing path.
     pub fn parse_normal(text: &str) -> Result<Self, UriError> {
         let uri = Self::parse(text)?;
@@ -122,8 +122,8 @@ impl Uri {
         }
     }
 
-    /// The URI of a lease is `entity_name` plus `entity_key` before its `#`. The part after `#` only distinguishes
-    /// sends to the same URI.
+    /// The URI of a lease is `entity_name`, followed by `entity_key` up to its `#`. The part after the `#` only
+    /// distinguishes several calls of the same URI.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, UriError> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))

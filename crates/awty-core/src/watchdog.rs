@@ -6,9 +6,9 @@ use crate::Mono;
 use std::time::Duration;
 
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The launcher waits this much longer than the timeout, because the worker's own timer should end the run first.
+/// The launcher cancels a run this long after its timeout, because the worker's own timer should end the run first.
 pub const SLACK: Duration = Duration::from_millis(250);
-/// A run that continues this long after its termination is stuck.
+/// A run that continues this long after the order to terminate is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Run {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// A terminated run continues only in code that never checks for interrupts.
+    /// A run continues after the order to terminate only in code that never checks for interrupts.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

@@ -56,7 +56,7 @@ fn a_jitter_above_the_distance_spreads_entities_over_the_distance() {
         let slot = Repetition { plan, jitter, width, catch_up }.slot_after(second(0)).unwrap();
         counts[usize::try_from((slot - second(0)).num_seconds() - 1).unwrap()] += 1;
     }
-    // Each slot gets about 100 entities. Five standard deviations are 47.
+    // Each slot gets about 100 entities. The allowed difference of 47 is five standard deviations.
     assert!(counts.iter().all(|count| (53..=147).contains(count)), "{counts:?}");
 }
 

@@ -36,8 +36,8 @@ impl<Z: Zone> Calendar<Z> {
 
     /// Returns the time of a reminder that comes `length` before `due`.
     ///
-    /// A length in hours counts open time, and gives the latest possible time. A length in days counts open days, and
-    /// keeps the local time of `due`.
+    /// A length in hours counts only open time. If several times fit, the latest is returned. A length in days counts
+    /// only open days, and the reminder has the same local time as `due`.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

@@ -14,7 +14,7 @@ const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 pub struct Hours([Vec<Range<i64>>; 7]);
 
 impl Hours {
-    /// Returns the union of elements such as `mon-thu 09:00-12:30`.
+    /// Combines elements such as `mon-thu 09:00-12:30`.
     ///
     /// ```
     /// # use awty_core::calendar::Hours;

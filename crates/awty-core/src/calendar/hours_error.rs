@@ -18,7 +18,7 @@ pub(super) enum Fault {
     End(String),
     Empty,
     Backwards {
-        /// Suggested elements with the same meaning. None of them crosses midnight.
+        /// Suggested elements with the same meaning as the refused element. No suggested element crosses midnight.
         instead: Vec<String>,
     },
 }

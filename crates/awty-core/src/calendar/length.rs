@@ -4,7 +4,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     Days(u32),
-    /// Microseconds of open time, at least 1.
+    /// Number of microseconds of open time, at least 1.
     Time(i64),
 }
 

@@ -20,7 +20,7 @@ use crate::repeat::local_time::span_at;
 use chrono::TimeDelta;
 use std::ops::Range;
 
-/// Maximum time that a search for open time looks ahead or back.
+/// A search for open time looks at most this far ahead or back.
 pub const REACH: TimeDelta = TimeDelta::days(3653);
 
 #[derive(Clone, Debug)]

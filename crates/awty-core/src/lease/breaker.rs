@@ -15,7 +15,7 @@ const ROW: u32 = 10;
 const OVER: TimeDelta = TimeDelta::seconds(10);
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If `opened_at` is further in the future than this, the clock was set back, and the breaker becomes half open.
+/// If `opened_at` is more than this in the future, the clock was set back, and the breaker becomes half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Breaker {
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // The failed call began before the breaker opened.
+            // The failed call began before the breaker opened, so it changes nothing.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })
@@ -62,8 +62,8 @@ impl Breaker {
         }
     }
 
-    /// Returns whether an answer closes the breaker. An open breaker stays open, because the answered call began
-    /// earlier.
+    /// Returns whether an answer closes the breaker. An open breaker stays open, because the answered call began before
+    /// the breaker opened.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

@@ -1,13 +1,13 @@
 //! Numbers of PostgreSQL locks for external workers.
 //!
-//! Invariant: without the installation's random number, a user cannot choose a job name whose locks collide with
-//! another job's.
+//! Invariant: a user cannot choose a job name whose locks collide with another job's, because the installation's random
+//! number is secret.
 
 use sha2::{Digest, Sha256};
 
 pub type Number = (u32, u16);
 
-/// A job's targets share these locks, so that the job cannot fill the server's lock table.
+/// All targets of a job share these locks, so that a job with many targets cannot fill the server's lock table.
 const TARGETS: u16 = 64;
 
 fn numbers(identity: i64, name: &[u8]) -> Number {

@@ -27,7 +27,7 @@ labels! {
     Delivery for "delivery" {
         /// The check is handed out again until a worker reports the result of a run.
         AtLeastOnce = "at_least_once",
-        /// The check is handed out only once, unless the worker reports that it has not started.
+        /// The check is handed out only once, unless the worker reports that it has not started the check.
         AtMostOnce = "at_most_once",
     }
 }
@@ -66,8 +66,8 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// If the failure is final only because of `at_most_once`, `retry_at` has no effect, so that the next scheduled
-    /// check comes in time.
+    /// If only `at_most_once` makes the failure final, `retry_at` is ignored, so that it cannot delay the next
+    /// scheduled check.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -122,7 +122,7 @@ impl Lease {
         now < self.deadline
     }
 
-    /// Returns `None` after the deadline. A heartbeat never shortens a lease.
+    /// Returns the lease with its new end, or `None` after the deadline. The new end is never before the old end.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })

@@ -1,4 +1,4 @@
-//! Decides when an external worker should claim again.
+//! Decides when an external worker should ask for checks again.
 
 use crate::{Time, Width, later};
 use chrono::TimeDelta;

@@ -1,7 +1,7 @@
 //! Divides the checks of a claim among roles and targets.
 //!
-//! Invariant: no role gets a second check while another role waits for a first check. The role that was served longest
-//! ago comes first. A job's targets take turns by name.
+//! Invariant: a role gets a second check only after each waiting role has got a first check. The role that was served
+//! longest ago comes first. A job's targets take turns in the order of their names.
 
 use crate::Time;
 

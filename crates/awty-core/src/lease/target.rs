@@ -1,4 +1,4 @@
-//! Limits the calls to a target, which is the entity name of a check.
+//! Limits the calls to a target. The target of a check is its entity name.
 //!
 //! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live. A half-open
 //! breaker allows one lease at a time.
@@ -16,7 +16,7 @@ pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 pub struct Target {
     pub concurrency: Option<u32>,
     pub pace: Option<Pace>,
-    /// A user or the target itself blocks all calls until this time.
+    /// No call begins before this time, because a user or the target itself has blocked the target.
     pub blocked_until: Option<Time>,
     pub in_flight: u32,
     pub tokens: Option<Tokens>,

@@ -5,9 +5,9 @@
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// If a bucket's time is further in the future than this, the clock was set back, and the bucket counts as full.
+/// If a bucket's time is more than this in the future, the clock was set back, and the bucket counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token counts as whole if less than this part is missing, because fractions are rounded.
+/// A token counts as whole if it lacks less than this part, because fractions are rounded.
 const NEARLY: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Tokens {
 }
 
 impl Pace {
-    /// At most `burst` calls may begin at once. The default is `per_s`, but at least 1.
+    /// At most `burst` calls may begin at once. The default is `per_s`, or 1 if `per_s` is smaller.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }

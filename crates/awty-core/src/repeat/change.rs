@@ -1,6 +1,6 @@
 //! Changes the pending check of a repetition when a call of `repeat` or new time zone data change the plan.
 //!
-//! Invariant: a change of jitter skips no planned time, and repeats none.
+//! Invariant: if the jitter changes, no planned time is skipped or repeated.
 
 use super::Repetition;
 use super::local_time::Zone;
@@ -37,7 +37,8 @@ impl<Z: Zone> Repetition<Z> {
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the new jitter, the planned time has passed. With the old jitter, its check is still ahead.
+            // With the new jitter, the planned time has passed. With the old jitter, its check is still ahead, so the
+            // planned time still needs a check.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -45,7 +46,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Like [`Self::used_when_over`], for the planned times of `new`. `None` means `occurrence.first`.
+    /// Applies [`Self::used_when_over`] to the planned times of `new`. `None` means `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
@@ -61,8 +62,8 @@ impl<Z: Zone> Repetition<Z> {
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// Returns the time of the new plan that is nearest to the check's time. A check that is due, has begun, or was
-    /// scheduled by a client keeps its time.
+    /// Returns the time of the new plan that is nearest to the check's time. If the check is due, has begun, or was
+    /// scheduled by a client, returns the check's own time.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

@@ -55,7 +55,7 @@ impl Every {
         }
     }
 
-    /// The result may be before the anchor. For calendar time, all times are local.
+    /// The result may be before the anchor. For calendar time, the arguments and the result are local times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),

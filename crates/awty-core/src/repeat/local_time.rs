@@ -1,7 +1,7 @@
 //! Converts times in UTC to local times of a time zone, and back.
 //!
-//! Invariant: a later local time never gives an earlier time. A skipped local time means the end of the gap, and a
-//! repeated one its first time. The caller passes PostgreSQL's zone data, because a second copy could differ.
+//! Invariant: a later local time never gives an earlier time. A skipped local time means the end of the gap. A repeated
+//! local time means its first occurrence. The caller passes PostgreSQL's zone data, because a second copy may differ.
 
 use super::civil::SECOND;
 use super::steps::step;
@@ -53,7 +53,7 @@ impl Zone for Fixed {
     }
 }
 
-/// The returned period ends after `t`, so that loops over periods end.
+/// The returned period ends after `t`, so that a loop from period to period makes progress.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

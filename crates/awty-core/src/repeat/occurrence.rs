@@ -24,10 +24,10 @@ pub struct Occurrence {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// Planned times before this time get no further check. This time itself gets one, because a client replaced its
-    /// check before the check ran.
+    /// Planned times before this time get no further check. The planned time at this time gets one, because a client
+    /// replaced its check before the check ran.
     Before(Time),
-    /// Planned times whose delayed time is at or before this time get no further check.
+    /// A planned time gets no further check if its delayed time (planned time plus delay) is at or before this time.
     Through(Time),
 }
 
@@ -35,7 +35,7 @@ pub enum Passed {
 pub enum Before {
     NotYet,
     Run,
-    /// The next check, due at this time, replaces this one without an entry in the history.
+    /// The next check is due at this time. It replaces the present check without an entry in the history.
     Replace(Time),
     End {
         outcome: Outcome,
@@ -68,7 +68,7 @@ impl Occurrence {
         self.passed.unwrap_or(own)
     }
 
-    /// A run by `check_now` is an extra run if the planned time is still ahead.
+    /// If `check_now` runs a check before its planned time, the run is extra, and the planned time still gets a check.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -81,7 +81,7 @@ impl Occurrence {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the check that follows this one when a client calls `schedule` during its run.
+    /// Returns the check that follows this check if a client calls `schedule` during the check's run.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
@@ -102,7 +102,7 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Planned times get another check only if their delayed time is after the returned time.
+    /// A planned time gets another check only if its delayed time (planned time plus delay) is after the returned time.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.
@@ -117,14 +117,13 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // The last planned time whose delayed time is at or before `slot` still gets a check. Earlier ones get
-                // none.
+                // Of the planned times whose delayed time is at or before `slot`, only the last one still gets a check.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
     }
 
-    /// If a check missed its slot, `catch_up` counts only with `on_missed => 'run'`.
+    /// If a check missed its slot, `catch_up` has an effect only with `on_missed => 'run'`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
@@ -155,8 +154,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// A failed run is repeated only before the next planned check. A final failure's `retry_at` can postpone this
-    /// check.
+    /// A failed run is repeated only before the next planned check. After a final failure, `retry_at` can postpone the
+    /// next planned check.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);

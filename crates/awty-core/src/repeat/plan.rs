@@ -85,8 +85,8 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // With `every`, the start is always the first planned time, even if the clocks showed its local time once
-            // before.
+            // With `every`, the start is always the first planned time, even if its local time is repeated and has
+            // already come once.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),
@@ -158,7 +158,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// Returns the shortest time between two planned times, but at most a day.
+    /// Returns the shortest time between two planned times. More than a day counts as a day.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),

@@ -9,8 +9,8 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-/// Level 1 is due `within` after the start of the row's clock. Without `within`, each row has its own due time. Higher
-/// levels count from the same start.
+/// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, each row has its own
+/// due time. Higher levels also count from the start of the row's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -26,7 +26,7 @@ pub enum LevelError {
     Within,
     Escalate(usize),
     TooMany,
-    /// The reminder at this index is not positive, or not shorter than the previous reminder of its kind (days or
+    /// The reminder at this index is not positive, or not longer than the previous reminder in the same unit (days or
     /// hours).
     Remind(usize),
     TooManyReminders,
@@ -35,7 +35,8 @@ pub enum LevelError {
 
 impl<Z: Zone> Levels<Z> {
     /// # Errors
-    /// [`LevelError`] unless each length is positive, and longer than the previous one of its kind (days or hours).
+    /// [`LevelError`] if a length is not positive, or not longer than the previous length in the same unit (days or
+    /// hours).
     pub fn new(
         within: Option<Length>,
         escalate: Vec<Length>,
@@ -57,7 +58,8 @@ impl<Z: Zone> Levels<Z> {
         Ok(levels)
     }
 
-    /// Reminders come before level 1, the longest first. The alert of the last level is sent again after `every`.
+    /// Reminders come before level 1, and the longest comes first. The alert of the last level is sent again after each
+    /// `every`.
     pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
         if remind.len() > MAX_REMINDERS {
             return Err(LevelError::TooManyReminders);
@@ -104,14 +106,14 @@ impl<Z: Zone> Levels<Z> {
         self.after(start, self.within)
     }
 
-    /// Levels count from 1. A time beyond a calendar's reach is [`Time::MAX_UTC`].
+    /// Levels are numbered from 1. If a time is beyond the calendar's reach, the result is [`Time::MAX_UTC`].
     pub fn time(&self, level: u32, start: Time) -> Option<Time> {
         let place = usize::try_from(level).ok()?.checked_sub(1)?;
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // No level may be due before a lower level. Only the nearest lower level of the other kind (days or hours) must
-        // be compared, because lengths of one kind grow with the level.
+        // No level may be due before a lower level. Lengths in the same unit (days or hours) grow with the level, so
+        // only the nearest lower level in the other unit must be compared.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
@@ -136,8 +138,8 @@ impl<Z: Zone> Levels<Z> {
         })
     }
 
-    /// If an alert that was due at the slot `due` must wait for the calendar to open, returns the next opening.
-    /// Otherwise the alert may be raised now.
+    /// If an alert that was due at the slot `due` must wait for the calendar to open, returns the next opening. If the alert
+    /// may be raised now, returns `None`.
     ///
     /// While the calendar is closed, an alert may be raised until one slot width after `due`. If an opening contains no
     /// slot, the first slot after the opening counts as open.
@@ -159,7 +161,8 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
-    /// opening if the calendar is closed. The time of a closing counts as open, because open time may also end there.
+    /// opening if the calendar is closed. The calendar is still open at the time of its closing, because open time may
+    /// end then.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

@@ -1,7 +1,7 @@
 //! Decides when a row of a watched table is late, and which level its alert has.
 //!
-//! Invariant: the verdict depends only on the row, its open alert and the clock. No level is early. If several levels
-//! are due, only the highest is raised.
+//! Invariant: the verdict depends only on the row, its open alert and the clock. No level is raised before it is due.
+//! If several levels are due, only the highest is raised.
 
 mod levels;
 mod object_name;
@@ -22,8 +22,8 @@ pub enum RowState<'a> {
     /// The row is gone, or its clock has not started.
     Gone,
     Waiting {
-        /// The time from which the row counts as waiting, or its due time if the rule has `due`. A stored `-infinity`
-        /// is [`Time::MIN_UTC`].
+        /// If the rule has `due`, this is the row's due time. If not, the row counts as waiting since this time. A
+        /// stored `-infinity` is [`Time::MIN_UTC`].
         start: Time,
         /// The time when awty first saw the row with this `start`.
         seen: Time,
@@ -33,21 +33,20 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. At level 0 the row is not late, but a reminder was due or a client holds the
-    /// alert.
+    /// The highest level that was raised. At level 0 the row is not late. A reminder was due, or a client holds the alert.
     pub level: u32,
-    /// Whether the alert was sent at its present level. A message before the end of the last hold does not count.
+    /// Whether the alert was sent at its present level. A message from before the last hold ended does not count.
     pub is_told: bool,
     pub told_at: Option<Time>,
-    /// Includes reminders that were due during a hold, and were therefore not sent.
+    /// Time of the last reminder, even if the reminder was not sent, because the alert was on hold.
     pub reminded_at: Option<Time>,
     pub hold: Option<Hold>,
 }
 
-/// An alert that a run is about to report. If the run fails, awty raises the alert without a report.
+/// An alert that a run is about to report. If the run fails, awty raises the alert but sends no report.
 #[derive(Clone, Copy, Debug)]
 pub struct Untold {
-    /// Id, slot, attempt and time of scheduling of the run's check.
+    /// Id, slot and attempt of the run's check, and the time at which the check was scheduled.
     pub check: (i64, Time, i32, Time),
     pub alert: Option<i64>,
     pub from: u32,
@@ -57,7 +56,7 @@ pub struct Untold {
     pub next: Option<Time>,
 }
 
-/// While a client holds an alert, its level still rises, but the alert is not sent.
+/// While a client holds an alert, the alert's level still rises, but the alert is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     Released,
@@ -96,7 +95,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let slot = |level| levels.time(level, start).map(moved);
     // A slot beyond the horizon is replaced by the horizon.
     let horizon = width.floor(limits.horizon(now)).max(width.after(now));
-    // The alert is sent when the hold ends, so awty checks the row at that slot.
+    // The alert is sent when the hold ends, so awty checks the row again at the end of the hold.
     let end = match alert.hold {
         Some(Hold::Until(end)) if end > now => Some(end),
         _ => None,
@@ -105,7 +104,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    // The row's clock is stopped. A daily check finds the end of the stop if no trigger does.
+    // The row's clock is stopped. If no trigger reports the end of the stop, a daily check finds it.
     if stops.since().is_some() {
         return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
     }
@@ -138,7 +137,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // The rule may have had more levels when the alert was raised.
+            // The rule may have had more levels when the alert was raised, so it may lack the alert's level now.
             let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }

@@ -34,13 +34,13 @@ impl Stops {
         self.since
     }
 
-    /// Returns only the past stops, because they determine the check's time while the row's clock is stopped.
+    /// Returns only the past stops. While the row's clock is stopped, only they determine the check's time.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
     }
 
-    /// Stops the row's clock at `at`, but not before `earliest` or the end of the last stop.
+    /// Stops the row's clock at `at`, or later if `earliest` or the end of the last stop is later.
     pub fn begin(&mut self, at: Time, earliest: Time) {
         let last = self.past.last().map_or(Time::MIN_UTC, |stop| stop.end);
         self.since = self.since.or(Some(at.max(earliest).max(last)));
@@ -70,14 +70,14 @@ pub struct Clock {
 pub struct Seen {
     pub start: Time,
     pub is_stopped: bool,
-    /// A change since the stops were stored begins or ends a stop at this time.
+    /// The time of a stop that has begun or ended since the stops were stored.
     pub at: Time,
-    /// A stop begins no earlier than the row's clock, and no earlier than the last level was raised.
+    /// No stop begins before the row's clock started, or before the last level was raised.
     pub earliest: Time,
 }
 
 impl Clock {
-    /// If the row's clock has another start, its stops are dropped.
+    /// If the start of the row's clock has changed, the stops are dropped.
     pub fn seen(known: Option<&Clock>, seen: Seen) -> Clock {
         let same = known.filter(|known| known.start == seen.start);
         let mut stops = same.map_or(Stops::NONE, |known| known.stops.clone());

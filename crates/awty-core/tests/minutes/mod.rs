@@ -10,7 +10,7 @@ pub const MINUTE: i64 = 60_000_000;
 const DAY_MINUTES: i64 = 1440;
 const FAR: usize = 26 * 60;
 
-/// The first and last weekday are both included; Monday is 0. Times are in minutes since midnight.
+/// The first and last weekday are both included. Monday is 0. Times are in minutes since midnight.
 #[derive(Clone, Copy)]
 pub struct Element {
     pub days: (i64, i64),
@@ -31,7 +31,7 @@ pub struct Minutes {
     first: i64,
     local: Vec<i64>,
     open: Vec<bool>,
-    /// For each minute, the number of earlier open minutes.
+    /// For each minute, the number of open minutes before it.
     before: Vec<i64>,
     days: BTreeMap<i64, Vec<Range<usize>>>,
 }

@@ -117,7 +117,7 @@ impl Ledger {
         });
     }
 
-    /// No run is early (promise P2), and none overlaps another run of the same check (P4).
+    /// No run begins before its check is due (promise P2), and no two runs of a check overlap (P4).
     pub fn started(&mut self, id: Id, now: Time) {
         self.log("started", id as i64, now.timestamp_micros());
         self.tally.runs += 1;

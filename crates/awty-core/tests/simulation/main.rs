@@ -1,6 +1,7 @@
 //! Simulates the whole scheduler in one thread, with crashes, restarts, pauses and clock jumps.
 //!
-//! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history.
+//! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` repeats the simulation with seed
+//! 7.
 
 mod again;
 mod dice;

@@ -1,4 +1,4 @@
-//! Reads time zones from `chrono-tz`. Like PostgreSQL, `Real` returns one offset change per call.
+//! Reads time zones from `chrono-tz`. `Real` returns one offset change per call, as PostgreSQL does.
 
 use awty_core::Time;
 use awty_core::repeat::{Remembered, Span, Zone};

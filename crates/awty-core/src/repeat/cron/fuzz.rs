@@ -1,4 +1,4 @@
-//! Tests with random input that parsing and searching take a bounded number of steps.
+//! Random input tests that parsing and searching take a bounded number of steps.
 
 use super::Cron;
 use crate::repeat::civil::SECOND;

@@ -29,7 +29,7 @@ pub struct Cron {
     months: u64,
     /// Bit 0 is Sunday.
     weekdays: u64,
-    /// True if a day must match both day fields, because one of them begins with `*`. Otherwise one match is enough.
+    /// If true, a day must match both day fields, because one of them begins with `*`. If false, one match is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,

@@ -1,4 +1,4 @@
-//! Reads cron expressions of 5 fields, of 6 fields with the second first, or a word such as `@daily`.
+//! Reads cron expressions: a word such as `@daily`, 5 fields, or 6 fields that begin with the second.
 //!
 //! Invariant: ambiguous text is refused. The work is proportional to the length of the text.
 
@@ -85,7 +85,7 @@ fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
         None => {
             let value = number(field, range)?;
             if every.is_some() {
-                // Cron programs disagree about a step after a single number.
+                // A step after a single number is refused, because cron programs read it differently.
                 return Err(Fault::NoRange(field, item.to_owned()));
             }
             (value, value)
@@ -129,7 +129,8 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// A range such as `5-2` wraps around. Its second part begins with weekday 1, because 0 and 7 both mean Sunday.
+/// Returns the error for a range that wraps around, such as `5-2`. Its second part begins with weekday 1, because 0 and
+/// 7 both mean Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };
@@ -145,7 +146,7 @@ fn foreign(found: &str, instead: &'static str) -> Fault {
     Fault::Foreign { found: found.to_owned(), instead }
 }
 
-/// Suggests another text, because `text` may be in the syntax of another cron program.
+/// Suggests what to write instead of `text`, which may be in the syntax of a different cron program.
 fn unknown(field: &'static Field, text: &str) -> Fault {
     let instead = match text.as_bytes() {
         [.., b'?'] | [b'?', ..] => "write *",

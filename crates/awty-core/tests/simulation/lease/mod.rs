@@ -1,5 +1,5 @@
-//! Simulates external workers (promise P14 in docs/promises.md). No check has two leases at a time, and no check is
-//! lost.
+//! Simulates external workers (promise P14 in docs/promises.md). No check has two leases at the same time, and no check
+//! is lost.
 
 mod ledger;
 mod server;
