@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The gateway is not ready if its claim loop has completed no round for three slots (`awty.slot`), but at least 15 s.
+/// The gateway is not ready if its claim loop has completed no round for three slots (`awty.slot`), or for 15 s if this
+/// is longer.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// The gateway is not ready if it makes as many calls as it may, and no call has ended for this long.
+/// The gateway is not ready if it makes its maximum number of calls, and none of them has ended for this long.
 const HANGS: Duration = Duration::from_secs(30);
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -39,7 +40,8 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Returns why the gateway is not ready. Leaves out two reasons: the gateway is stopping, or a database request failed.
+/// Returns why the gateway is not ready. Two reasons are missing: the gateway is stopping, or a database request
+/// failed.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
@@ -92,7 +94,7 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Logs a reason only if two looks in a row have found it, because some reasons end with the first claim.
+        // Logs a reason only if it still holds at the second look, because some reasons end with the first claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");

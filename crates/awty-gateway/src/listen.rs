@@ -24,9 +24,9 @@ use tokio_rustls::TlsAcceptor;
 
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Maximum duration of the TLS handshake, and of the wait for the head of a request.
+/// Maximum duration of the TLS handshake. A client also has this long to send the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// A connection accepts requests for the first duration. It then has the second duration to finish its requests.
+/// A connection accepts requests during the first duration. It then has the second duration to finish its requests.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {

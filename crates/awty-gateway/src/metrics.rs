@@ -115,7 +115,7 @@ impl Default for Metrics {
             "When awty last answered a claim, or that there is nothing to claim",
             metrics.last_claim.clone(),
         );
-        // Creates the series with 0, because Prometheus does not count the first event of a new series as an increase.
+        // The series begins with 0, because Prometheus does not count the first event of a new series as an increase.
         drop(metrics.leases.get_or_create(&Lease { result: "refused".into() }));
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);

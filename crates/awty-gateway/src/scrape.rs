@@ -1,5 +1,4 @@
-//! Invariant: a scrape of the metrics waits at most a few seconds for the database, and leaves out values that would
-//! take longer.
+//! Invariant: a scrape waits at most a few seconds for the database. Values that are not ready then are left out.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -36,8 +35,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Returns how many circuit breakers have opened since the last scrape. A breaker with another closing time has
-    /// opened again. A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
+    /// Returns how many circuit breakers have opened since the last scrape. If the end time of a breaker has changed,
+    /// the breaker has opened again. A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()
@@ -49,7 +48,7 @@ impl Seen {
         opened as u64
     }
 
-    /// `until` never decreases, so that no check is counted twice if the clock is set back.
+    /// `until` keeps its value if the clock is set back, so that no check is counted twice.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {
@@ -73,7 +72,7 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this query is too slow, `seen.until` stays, so that the next scrape counts the missing checks.
+        // If this query is too slow, `seen.until` stays, so that the next scrape also counts the checks of this scrape.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }

@@ -1,5 +1,5 @@
-//! The credentials folder has one file for each secret, and the master key, from which signing keys are derived. The
-//! gateway never overwrites a master key.
+//! The credentials folder has one file for each secret, and one for the master key. The gateway derives signing keys
+//! from the master key, and never overwrites it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

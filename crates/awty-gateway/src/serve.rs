@@ -1,5 +1,5 @@
-//! Invariant: after SIGTERM, running calls have the time `drain` to end. Unfinished calls are made again with the same
-//! key after their leases expire.
+//! Invariant: after SIGTERM, the gateway waits for running calls at most for the time `drain`. Unfinished calls are
+//! made again with the same key after their leases expire.
 
 use crate::api::Api;
 use crate::config::{Config, Secrets};
@@ -22,8 +22,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Connections per pool. Each kind of statement has its own pool, because waiting statements must not delay other
-/// kinds.
+/// Number of connections of each pool. Each kind of statement has its own pool, so that waiting statements do not delay
+/// other kinds.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
@@ -32,7 +32,7 @@ const SHRINK: Duration = Duration::from_secs(10);
 
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Serves until `stop` completes, and then waits for running calls. Returns at once if `now` completes.
+/// Serves until `stop` completes, and then waits for running calls. If `now` completes, returns at once.
 pub async fn serve(
     config: Config,
     stop: impl Future<Output = ()>,
@@ -49,7 +49,8 @@ pub async fn serve(
         None => None,
     };
     let all = [db.clone(), answers_db.clone(), requests_db.clone()];
-    // Each pool opens its first connection before any pool opens a second one, so that three connections suffice.
+    // Each pool opens its first connection before any pool opens a second connection, so that three connections are
+    // enough.
     match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {
             return Err(health::TOO_MIGHTY.into());
@@ -101,7 +102,8 @@ pub async fn serve(
         secure,
     };
     let mut router = calls.merge(page::router(page)).merge(health::router(worker.clone()));
-    // These routes must answer even while clients hold all connections of the main listener.
+    // These routes can have their own listener, because they must answer even while clients hold all connections of the
+    // main listener.
     let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));
@@ -109,7 +111,7 @@ pub async fn serve(
     parts.spawn(worker.caller.sweeps());
     parts.spawn(shrink(all));
     parts.spawn(health::watch(worker.clone()));
-    // Behind a proxy, all clients have the proxy's address, so there is no limit per address.
+    // Behind a proxy, all clients have the proxy's address, so the number of connections per address is not limited.
     let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER };
     match of_metrics {
         Some((listener, _)) => {

@@ -9,13 +9,13 @@ pub enum Kind {
     Invalid,
     Away,
     Standby,
-    /// The gateway attempts the request up to three times.
+    /// After this error, the gateway attempts the request up to three times.
     Again,
     TimedOut,
     Internal,
 }
 
-/// The first matching row decides. A row may contain only the first characters of an SQLSTATE.
+/// The first matching row decides. A row matches each SQLSTATE that begins with the row's text.
 const TABLE: &[(&str, Kind)] = &[
     ("42501", Kind::NotPermitted),
     ("42704", Kind::NotFound),

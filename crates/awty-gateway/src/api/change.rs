@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 pub(super) enum Change {
-    /// If the client gives a period, the request ends only a schedule with this period.
+    /// If the client gives a period, the request ends the schedule only if the schedule has this period.
     End(Option<Length>),
     Run,
     Pause(Option<String>),

@@ -1,4 +1,4 @@
-//! Invariant: the error for a wrong or unknown field of a request says what to write instead.
+//! Invariant: the error for a wrong or unknown field of a request tells the client what to write instead.
 
 use super::number;
 use super::problem::{Fault, Problem};

@@ -1,4 +1,4 @@
-//! Repeats a request whose transaction conflicted with another transaction.
+//! Repeats a request whose transaction failed because of a concurrent transaction.
 //!
 //! Limits the memory for request bodies. Only a request with a valid token gets memory for a large body.
 
@@ -36,7 +36,7 @@ pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Nex
     response
 }
 
-/// Returns how many KiB to reserve for a body of the declared length, or 0 for a small body.
+/// Returns how many KiB to reserve for a body of the declared length. A small body needs none.
 fn room(said: Option<u64>, largest: usize) -> u32 {
     let said = said.and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(largest, |length| length.min(largest));
@@ -44,7 +44,7 @@ fn room(said: Option<u64>, largest: usize) -> u32 {
 }
 
 impl Api {
-    /// Only a signed-in role gets memory for a large form of the page.
+    /// Reserves memory for a large form that the page sends. Only a signed-in role gets memory.
     pub async fn form(&self, role: Option<&str>, said: Option<u64>, largest: usize) -> Result<Option<Room>, Problem> {
         match (role, room(said, largest)) {
             (_, 0) => Ok(None),

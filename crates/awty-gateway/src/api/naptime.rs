@@ -1,6 +1,6 @@
-//! Serves the API of naptime, another service that schedules HTTP calls.
+//! Serves the API of naptime, a different service that schedules HTTP calls.
 //!
-//! Invariant: if the URI is scheduled with another period, PUT answers 409, and GET and DELETE answer 404.
+//! Invariant: if the URI's schedule has a different period, PUT answers 409, and GET and DELETE answer 404.
 
 use super::auth::Asker;
 use super::change::{Change, change};
@@ -50,7 +50,7 @@ pub async fn put(
     let how = Write::Period(length(&period)?);
     let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
     match write(&api, &asker, &headers, fields.clone(), Some(uri.clone()), how).await {
-        // Another request may have scheduled this URI in the meantime.
+        // A concurrent request may have scheduled this URI.
         Err(problem) if problem.is("uri-already-scheduled") => {
             write(&api, &asker, &headers, fields, Some(uri), how).await
         }

@@ -1,4 +1,4 @@
-//! Refuses JSON numbers with a large exponent, because jsonb would write `1e131000` as 131,000 characters.
+//! Refuses JSON numbers with a large exponent, because jsonb writes out all digits: 131,001 for `1e131000`.
 
 use serde_json::{Number, Value};
 

@@ -1,6 +1,6 @@
-//! A page's cursor is a position in an index, so every page costs the same.
+//! A page's cursor is a position in an index, so a late page costs no more than the first page.
 //!
-//! Invariant: changes to other rows never make a page skip or repeat an item.
+//! Invariant: no page skips or repeats an item when other rows change.
 
 use super::problem::Problem;
 use super::show;
@@ -19,8 +19,8 @@ pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// Returns a problem for the parameter that axum's error text names, for example `Failed to deserialize query string:
-/// limit: invalid digit` or `…: unknown field `x`, expected …`.
+/// Returns a problem for the parameter that axum's error text names. Examples of the text are `Failed to deserialize
+/// query string: limit: invalid digit` and `…: unknown field `x`, expected …`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));

@@ -1,7 +1,7 @@
 //! Limits how many API requests use the database at the same time.
 //!
-//! Invariant: the requests of one role never use all connections. A role's reads do not wait for its changes. All roles
-//! with slow reads share one connection.
+//! Invariant: the requests of one role never use all connections. A role's reads do not wait for the role's changes.
+//! All roles with slow reads share one connection.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -11,14 +11,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const EACH: usize = 2;
 pub const CHANGES: usize = 3;
-/// Changes never use these database connections, which serve reads and look-ups of tokens.
+/// Only reads and look-ups of tokens use these database connections.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
 /// A read that takes longer than this makes its role slow for [`SLOW_FOR`].
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// In KiB, for each role: the limit of large request bodies, of unread answers, and of forms.
+/// Memory limit of each role in KiB. Large request bodies, unread answers and forms have one such limit each.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -36,7 +36,7 @@ pub(super) struct Role {
     forms: Arc<Semaphore>,
 }
 
-/// [`Permits`] keeps a role while one of the role's requests holds memory.
+/// Keeps the role in [`Permits`] while one of the role's requests holds memory.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
 #[derive(Clone, Default)]
@@ -73,8 +73,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts measuring how long a read takes. The caller must already have a database connection, because waiting for
-    /// a connection must not make a read slow.
+    /// Starts measuring how long a read takes. The caller must already have a database connection, so that the wait for
+    /// a connection does not count.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -127,8 +127,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// Forms have their own memory limit. A form keeps its memory while its request to the API needs memory too. With a
-    /// common limit, both could wait for each other.
+    /// Forms have their own memory limit, because a form keeps its memory while its request to the API needs memory
+    /// too. With one limit for both, they could wait for each other.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

@@ -41,7 +41,7 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
-    // Host names are not resolved here. Otherwise a broken name server would make good requests fail.
+    // Host names are not resolved here, because a broken name server must not make good requests fail.
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
@@ -105,7 +105,7 @@ pub(super) enum Write {
     Period(Length),
 }
 
-/// Compares both periods of the schedule, because awty may have rounded the client's period up.
+/// Compares `period` with the schedule's period, and with the client's period from which awty may have rounded it up.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -121,7 +121,7 @@ pub(super) async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, 
     if mine || row.as_ref().is_none_or(|row| row.deleted) {
         return Ok((row, mine));
     }
-    // Another request may have created the schedule after the first call of `lock`.
+    // A concurrent request may have created the schedule after the first call of `lock`.
     let mine = changes::lock(request, id).await?;
     Ok((db::one(request, id).await?, mine))
 }
@@ -196,7 +196,7 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// Returns `None` if the schedule has ended and its plan has no further call.
+/// Returns `None` if the schedule has ended and no planned call is left.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));

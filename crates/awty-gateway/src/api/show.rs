@@ -1,4 +1,4 @@
-//! Invariant: answers show `•••` instead of a header value that may be a secret. Equal lengths of time are shown as
+//! Invariant: answers show `•••` instead of a header value that may be a secret. Answers show equal lengths of time as
 //! equal texts.
 
 use super::fields::HIDDEN;
@@ -15,7 +15,7 @@ const SECRETS: &[&str] = &["auth", "key", "secret", "token", "cookie"];
 
 pub fn text(row: &Row) -> String {
     let fields = fields(row).to_string();
-    // Without a body, the field is left out, because `"body": null` means the JSON value null.
+    // A call without a body has no field `body`, because `"body": null` means the JSON value null.
     match &row.body {
         Some(body) => with(fields, "body", body),
         None => fields,

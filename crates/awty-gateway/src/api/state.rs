@@ -9,9 +9,9 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub(super) const LARGEST_BODY: usize = 512 * 1024;
-/// In bytes. Smaller request bodies and answers do not count against the memory limits, so they never wait.
+/// Request bodies and answers with fewer bytes do not count against the memory limits, so they never wait.
 pub(super) const SMALL: usize = 16 * 1024;
-/// In KiB. All large request bodies together use at most this much memory.
+/// Maximum memory of all large request bodies together, in KiB.
 pub const ROOM: usize = 64 * 1024;
 
 pub struct ApiConfig {

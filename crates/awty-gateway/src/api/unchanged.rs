@@ -1,5 +1,5 @@
-//! If a client sends a field back as GET showed it, the field keeps its stored value. Otherwise secrets and months
-//! would be lost, because GET hides secrets and shows a month as 30 days.
+//! If a client sends a field back as GET showed it, the field keeps its stored value, because GET hides secrets and
+//! shows a month as 30 days.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;
@@ -20,7 +20,7 @@ pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result
                     }
                 }
             }
-            // The stored length may contain months or days, which have no fixed length.
+            // The stored length may contain months or days, so the request is compared with the length that GET showed.
             Argument::Interval(length) => {
                 let stored = before.and_then(|row| row.lengths[*name].as_str().zip(row.fields[*name].as_i64()));
                 if let Some((stored, shown)) = stored

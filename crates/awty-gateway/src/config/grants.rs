@@ -1,4 +1,4 @@
-//! A grant lists the origins to which a tenant's secret may be sent.
+//! A grant lists the origins to which the gateway may send a tenant's secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! A flag overrides an environment variable, and a variable overrides the configuration file.
+//! A flag overrides an environment variable, and an environment variable overrides the configuration file.
 //!
-//! Settings are read once, so a change needs a restart.
+//! Settings are read only at the start, so a change needs a restart.
 
 mod bird;
 pub mod grants;

@@ -1,6 +1,6 @@
 #[derive(Debug)]
 pub struct Setting {
-    /// The command line flag has the same name, with `-` instead of `_`.
+    /// The command line flag has this name, with `-` instead of `_`.
     pub name: &'static str,
     pub variables: &'static [&'static str],
     pub default: Option<&'static str>,

@@ -1,6 +1,6 @@
 //! Stores ("books") the answers of calls.
 //!
-//! Invariant: the transaction that stores an answer also makes the changes that follow from the answer. An answer whose
+//! Invariant: the transaction that stores an answer also makes all changes that result from the answer. An answer whose
 //! lease is no longer valid changes nothing.
 
 use super::{Db, Trouble};
@@ -18,7 +18,7 @@ pub struct Booking {
     pub result: Value,
     pub changes: Option<Changes>,
     pub wait: Option<Wait>,
-    /// Job, entity name and entity key of a send.
+    /// Job, entity name and entity key of a single call (a send).
     pub send: Option<[String; 3]>,
 }
 
@@ -47,9 +47,9 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// The new value and the time, if this answer makes the schedule start or stop failing.
+    /// The new value of `failing` and the time of the change, if this answer makes the schedule start or stop failing.
     pub failing: Option<(bool, DateTime<Utc>)>,
-    /// Set if the endpoint asks awty to `hold` or `stop` its schedule, with the endpoint's reason.
+    /// `hold` or `stop`, with the endpoint's reason, if the endpoint asks awty to hold or stop its schedule.
     pub asked: Option<(&'static str, String)>,
 }
 
@@ -70,20 +70,20 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // The endpoint's request to hold or stop the schedule must commit together with the answer. So the answer
-            // waits while another session locks the schedule.
+            // The answer waits while another session locks the schedule, because the endpoint's request to hold or stop
+            // the schedule must commit together with the answer.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // `void`: the lease is no longer valid. `busy`: another session locks the check, so the answer is stored
-            // later.
+            // `void` means that the lease is no longer valid. `busy` means that another session locks the check, so the
+            // answer is stored later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // Leaves out changes of schedules that another session locks. The schedule's next answer makes the change,
-            // because each answer is compared with the stored row.
+            // If another session locks a schedule, the schedule's change is left out. The schedule's next answer makes
+            // the change, because each answer is compared with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

@@ -10,22 +10,22 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Number of failing schedules. Without the extension awty_http, number of pending checks whose last run failed.
+    /// Number of failing schedules, or of pending checks whose last run failed if the extension awty_http is missing.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
-    /// Numbers of ended checks by outcome: done, failed, timed out, other.
+    /// Numbers of ended checks, in the order done, failed, timed out, other.
     pub ends: [i64; 4],
 }
 
 #[derive(Clone, Debug)]
 pub struct Target {
     pub state: String,
-    /// Job, target and closing time, if the circuit breaker is open.
+    /// Job, target and end time of an open circuit breaker.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// JIT is off, because compiling a statement would take longer than running it.
+/// JIT is off, because compiling a statement takes longer than running it.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
@@ -42,13 +42,14 @@ const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]
         SELECT FROM awty_http.endpoint AS f
         WHERE f.job = j.job AND f.failing_since IS NOT NULL AND f.deleted_at IS NULL LIMIT 10000) AS f) AS e";
 
-/// Leaves out targets whose name is not ASCII, because a server with encoding SQL_ASCII could not send their names.
+/// Leaves out targets whose name is not ASCII, because a server with encoding SQL_ASCII may be unable to send their
+/// names.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Counts checks that ended as missed at least 10 s ago, because some later ones may not be committed yet.
+/// Counts checks that ended as missed until 10 s ago, because later ones may not be committed yet.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -77,7 +78,7 @@ impl Db {
         .await
     }
 
-    /// Without `since`, returns only the time up to which checks are counted.
+    /// Without `since`, counts nothing and returns only the time from which the next call must count.
     pub async fn missed(
         &self,
         jobs: &[String],

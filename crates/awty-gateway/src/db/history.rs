@@ -9,7 +9,7 @@ macro_rules! columns {
     };
 }
 
-/// Sorts the newest problems of each job, because the index sorts the problems of one job only.
+/// Sorts the newest problems of all jobs together, because the index sorts them only within one job.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (

@@ -10,17 +10,17 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
 
-/// A call ends this long before its lease expires, so that the gateway has time to store the answer.
+/// A call must end this long before its lease expires, so that the gateway has time to store the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub struct Lease {
     pub lease: i64,
     pub delivery: Delivery,
-    /// JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does not allow.
+    /// The arguments are JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does not allow.
     pub args: Option<Box<RawValue>>,
     pub endpoint: Option<Endpoint>,
-    /// Empty if the job no longer belongs to a tenant.
+    /// The role is empty if the job no longer belongs to a tenant.
     pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,
@@ -50,11 +50,11 @@ impl Lease {
     }
 }
 
-/// A claim is flushed to disk before its calls are made. Otherwise a crash could undo the claim, and its calls would be
-/// made again with other keys.
+/// A claim is flushed to disk before its calls are made, so that no crash undoes the claim and repeats its calls with
+/// other keys.
 ///
-/// The lock_timeout ends before the gateway gives up the connection. Otherwise the claim could succeed later, and no
-/// worker would have its leases.
+/// The lock_timeout ends before the gateway gives up the connection, so that no claim succeeds later and leaves leases
+/// without a worker.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline
@@ -124,7 +124,7 @@ impl Db {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// The query runs after the claim, so its snapshot contains the claim.
+    /// Runs as a new statement after the claim, so that the query's snapshot contains the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
         let rows = self

@@ -1,5 +1,5 @@
-//! Invariant: the gateway only selects from views and calls functions. Sessions keep no state, so that the gateway can
-//! use a pooler in transaction mode.
+//! Invariant: the gateway only selects from views and calls functions. It keeps no state in database sessions, so that
+//! it can use a pooler in transaction mode.
 
 mod answers;
 mod arguments;
@@ -37,7 +37,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
-/// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open
+/// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that other pools can open
 /// connections.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
@@ -92,8 +92,8 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// If a caller is cancelled, its connection is closed and not returned to the pool, because the caller's statement may
-/// still run.
+/// If a caller is cancelled, its connection is closed instead of returned to the pool, because the caller's statement
+/// may still run.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -140,7 +140,7 @@ impl Db {
         }
     }
 
-    /// Closes idle connections, except for one in each pool. The gateway must work with only three connections.
+    /// Closes idle connections, except for one in each pool, because the gateway must work with only three connections.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
@@ -167,7 +167,7 @@ impl Db {
     /// Returns the addresses of the database, to which the guard refuses calls.
     ///
     /// A database behind a socket or loopback may listen on all addresses of this machine. The result then contains the
-    /// unspecified address, so the guard refuses all of them.
+    /// unspecified address, which makes the guard refuse all addresses of this machine.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

@@ -14,7 +14,7 @@ pub struct Standing {
     pub slot: Option<Duration>,
 }
 
-/// A job whose role has the gateway's role as a member.
+/// A job that the gateway may claim, as a member of the job's role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub name: String,
@@ -28,8 +28,8 @@ const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
     pg_catalog.quote_ident(r.rolname), pg_catalog.current_setting('awty.enabled', true) OPERATOR(pg_catalog.=) 'off'
     FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER";
 
-/// Reads tenants from `awty_http.tenant` instead of names of jobs, because only the owner of awty_http can write this
-/// table.
+/// Reads tenants from `awty_http.tenant` and not from the names of jobs, because only the owner of awty_http can write
+/// this table.
 const JOBS: &str = "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8
     FROM awty_http.tenant AS t
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid

@@ -12,14 +12,14 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// Commits asynchronously, so a crash may lose the token's time of last use. Otherwise, a missing standby could block
-/// the page that reports it.
+/// Commits asynchronously, so that the page can answer and report a missing standby. A crash may therefore lose the
+/// token's time of last use.
 const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
     LATERAL awty_http_internal.token_of(CASE WHEN s.setting IS NOT NULL THEN $1::bytea END) AS t";
-/// The search path contains only pg_catalog, so that no object of a role runs with the rights of this session.
+/// The search path contains only pg_catalog, so that this session runs no functions or operators of other roles.
 ///
-/// JIT is off, because compiling could take seconds if tables were never analyzed.
+/// JIT is off, because compiling can take seconds if tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
     pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true)";
@@ -29,7 +29,7 @@ const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 const LONGEST_NAME: usize = 63;
 
-/// Refuses long names, because PostgreSQL would truncate the name to what may be another role's name.
+/// Refuses long names, because PostgreSQL would cut the name, and the cut name may belong to another role.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
     if role.len() <= LONGEST_NAME {
         return Ok(role);
@@ -73,7 +73,7 @@ impl Db {
     }
 }
 
-/// Dropping a request without [`commit`](Self::commit) rolls it back.
+/// If a request is dropped without [`commit`](Self::commit), its transaction is rolled back.
 pub struct Request {
     client: Option<Object>,
     place: Option<Box<dyn Send + Sync>>,

@@ -9,12 +9,12 @@ pub struct Row {
     pub id: String,
     pub version: i64,
     pub deleted: bool,
-    /// True if the current role's new schedules would belong to this schedule's job.
+    /// True if new schedules of the current role belong to this schedule's job.
     pub own: bool,
     pub new: bool,
     pub fields: Value,
     pub lengths: Value,
-    /// JSON text, because jsonb allows numbers and nesting that [`Value`] does not allow.
+    /// The body is JSON text, because jsonb allows numbers and nesting that [`Value`] does not allow.
     pub body: Option<String>,
     pub last: Option<Value>,
 }
@@ -35,7 +35,7 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// Limits the memory of a page: rows after the first 4 MiB of definitions lack `fields` and `body`.
+/// Limits the memory of a page. Rows after the first 4 MiB of definitions lack `fields` and `body`.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(

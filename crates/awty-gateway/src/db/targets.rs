@@ -35,10 +35,10 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// Without this lock, another request could change the limits after a condition such as `If-Match` was checked.
+/// This lock keeps concurrent requests from changing the limits after a condition such as `If-Match` was checked.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// The first item has no name. Its limits apply to all targets together.
+/// The first item has no name, because its limits apply to all targets together.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }

@@ -52,7 +52,7 @@ pub struct Definition {
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
-    /// The gateway drops a call that would start later than this after its planned time.
+    /// The gateway drops a call that would start more than this after its planned time.
     pub max_lateness: Option<Length>,
     pub success: Statuses,
     pub sign: bool,
@@ -78,7 +78,7 @@ impl Default for Definition {
     }
 }
 
-/// A null counts as present: `"body": null` is a body.
+/// A null counts as present, so `"body": null` is a body.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }

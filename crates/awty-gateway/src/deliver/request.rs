@@ -20,9 +20,9 @@ pub struct Delivery {
     /// The tenant's ids and signing keys are derived from this random number.
     pub tenant: i64,
     pub entity_name: String,
-    /// Path and query of the URI. For a send, `#` and the key of the send are appended.
+    /// Path and query of the URI. If the call is a send, `#` and its key follow.
     pub entity_key: String,
-    /// One plus the number of failures in a row before this attempt.
+    /// Number of failed attempts in a row before this attempt, plus one.
     pub attempt: u32,
     pub check_count: i32,
     pub first_check_at: DateTime<Utc>,
@@ -40,12 +40,12 @@ pub struct RequestContext<'a> {
 
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// A HeaderMap panics above 24,576 headers, so a call may have at most this many.
+/// A call has at most this many headers, because a HeaderMap panics above 24,576 headers.
 const MOST_HEADERS: usize = 1_000;
 
 pub const REFERENCE: &str = "{{secret:";
 pub const MOST_REFERENCES: usize = 16;
-/// In bytes. Includes the values of secrets.
+/// Maximum number of bytes, including the values of secrets.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
 struct Secrets<'a> {
@@ -100,7 +100,8 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// The target must be the origin of the URI, because the target's limits, blocks and circuit breaker apply to the call.
+/// Refuses a target that is not the URI's origin, because the target's limits, blocks and circuit breaker apply to the
+/// call.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;

@@ -13,7 +13,7 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
 }
 
 /// Derives a schedule's signing key from the gateway's master key, so that the database stores no signing key. The
-/// tenant's number is random, so that a role cannot compute the keys of a future tenant.
+/// tenant's random number keeps roles from computing the keys of a future tenant.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
     mac.update(&tenant.to_be_bytes());

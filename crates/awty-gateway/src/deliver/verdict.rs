@@ -1,5 +1,5 @@
-//! Invariant: a failed call is made again only if another attempt may succeed. A call is marked `not_started` only if
-//! no byte of its request was sent.
+//! Invariant: a failed call is made again only if a new attempt may succeed. A call is marked `not_started` only if no
+//! byte of its request was sent.
 
 use super::definition::Definition;
 use super::request::Delivery;

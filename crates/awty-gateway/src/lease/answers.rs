@@ -1,7 +1,7 @@
 //! Stores ("books") answers in batches.
 //!
 //! Invariant: the gateway keeps an answer until the database has stored or refused it. Until then, heartbeats extend
-//! the answer's lease. If a client locks one answer's check, the other answers wait only briefly.
+//! the answer's lease. If a client locks the check of one answer, all other answers are delayed only briefly.
 
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
@@ -14,17 +14,17 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Lock timeouts for a whole batch, and for a part of a batch. A locked check causes no wait, because awty reports its
-/// answer as `busy`.
+/// Lock timeouts for a whole batch, and for a part of a batch. A locked check needs no timeout, because awty reports
+/// its answer as `busy` at once.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// Pause before the gateway tries again to store an answer behind a client's lock.
+/// Pause before the gateway tries again to store an answer that a client's lock has delayed.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// True if a client's lock has delayed these answers. Other batches come first.
+    /// True if a client's lock has delayed these answers. Answers without this delay are stored first.
     is_locked: bool,
 }
 
@@ -82,7 +82,7 @@ impl Worker {
         }
     }
 
-    /// If a batch could not be stored, splits the batch in half, until only the answers that cause the failure are
+    /// Halves a batch that could not be stored, again and again, until only the answers that cause the failure are
     /// left.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();

@@ -1,4 +1,5 @@
-//! One statement claims checks of many jobs. So a job that makes this statement fail is left out of claims for a while.
+//! One statement claims checks of many jobs. A job that makes this statement fail stops the claims of all these jobs,
+//! so the job is left out of claims for a while.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};

@@ -1,4 +1,4 @@
-//! The worker aborts a call whose lease is no longer valid, so that the call can be made again.
+//! The worker aborts a call whose lease is no longer valid, because the call may be made again under a new lease.
 
 use super::{Activity, Worker};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub async fn beat(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// The pause is short enough that a lease survives the loss of two heartbeats in a row.
+    /// Returns the pause between heartbeats. A lease survives the loss of two heartbeats in a row.
     fn rhythm(&self) -> Duration {
         let shortest = self.view().jobs.iter().filter_map(|job| job.heartbeat).min();
         shortest.map_or(USUAL, |shortest| (shortest / 3).clamp(Duration::from_millis(200), USUAL))

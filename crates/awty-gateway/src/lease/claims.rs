@@ -1,4 +1,4 @@
-//! While no check is due, a turn of the claim loop costs only one SQL statement.
+//! While no check is due, a round of the claim loop runs only one SQL statement.
 
 use super::aside::is_of_a_job;
 use super::room::ReservedRoom;
@@ -14,17 +14,17 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// awty allows at most this many checks in one claim.
 const LARGEST: usize = 1_000;
-/// A claim of several jobs takes fewer checks, because all calls of a claim begin together. Otherwise one tenant's due
-/// checks would delay the calls of others.
+/// A claim of several jobs takes fewer checks, because all calls of a claim begin together, and one tenant's due checks
+/// must not delay the calls of others.
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
 /// Pause between the end of a call and the next claim. The gateway does not wait for the next slot, because a target at
-/// its limit accepts another call at once.
+/// its limit can accept the next call at once.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// After this many stored answers, the pause `FOLLOW` ends early.
+/// The pause `FOLLOW` before the next claim ends early after this many stored answers.
 const ENOUGH: usize = 100;
-/// Pause if the gateway has no job to claim, or if every job already makes its share of the calls.
+/// Pause of the claim loop if the gateway has no job to claim, or if every job already makes its share of the calls.
 const IDLE: Duration = Duration::from_secs(5);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -60,7 +60,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // After a job was removed, the first failed claim only makes the gateway read the list of jobs again.
+                // If the first failed claim means that a job was removed, the gateway only reads the list of jobs
+                // again.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -161,7 +162,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each claim begins at another place of the list, so that no job is always claimed last.
+        // Each claim begins with a different part of the list, so that no job is always claimed last.
         let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;

@@ -1,5 +1,5 @@
-//! Keeps one tenant from taking all places for concurrent calls. Each tenant is one role with one job, so limits are
-//! per job.
+//! Keeps one tenant from taking all places for concurrent calls. The limits are per job, because each tenant is one
+//! role with one job.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Finds the jobs that this gateway may claim. If the gateway's role bypasses row security, it may claim no job.
+//! Finds the jobs that this gateway may claim. A gateway whose role bypasses row security may claim no job.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;
@@ -37,7 +37,7 @@ impl Worker {
         true
     }
 
-    /// Leaves out jobs whose role the gateway may not SET ROLE to, because it cannot claim their checks.
+    /// Leaves out jobs whose checks the gateway cannot claim, because it may not SET ROLE to the job's role.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for delivery in jobs.chunks(PIECE) {

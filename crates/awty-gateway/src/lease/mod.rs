@@ -1,6 +1,6 @@
 //! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies.
 //!
-//! A place becomes free only after the database has stored the call's answer. So waiting answers do not fill the
+//! A place becomes free only after the database has stored the call's answer, so that waiting answers do not fill the
 //! memory.
 
 mod answers;
@@ -56,9 +56,9 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// True as soon as the call begins, or the gateway gives the lease back without a call.
+    /// True when the call has begun, or when the gateway has given the lease back without a call.
     begun: Arc<AtomicBool>,
-    /// True after the call has ended. The call's task is then not aborted, even if the lease becomes invalid.
+    /// True after the call has ended. An invalid lease then no longer aborts the call's task.
     answered: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// An activity's success clears only its own last error.
+/// The success of an activity clears only this activity's last error.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,
@@ -131,7 +131,7 @@ impl Worker {
         self.locked_view().clone()
     }
 
-    /// Also counts ended calls whose answers are not stored yet.
+    /// Number of calls, including ended calls whose answers are not stored yet.
     pub fn in_flight(&self) -> usize {
         self.max_in_flight - self.places.available_permits()
     }

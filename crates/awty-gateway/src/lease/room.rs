@@ -1,4 +1,5 @@
-//! Invariant: a claim reserves memory before it asks for checks, so that all requests together use at most [`ROOM`].
+//! Invariant: a claim reserves memory before it asks for checks, so that all requests together use at most [`ROOM`]
+//! KiB.
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -6,8 +7,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// In KiB.
 const ROOM: usize = 128 * 1024;
-/// KiB that a claim reserves for each request before the request's size is known. Only a check that `awty.schedule()`
-/// scheduled can have a larger request.
+/// KiB that a claim reserves for each request before the request's size is known. A larger request is possible only if
+/// `awty.schedule()` has scheduled the check.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

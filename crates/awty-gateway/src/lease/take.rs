@@ -8,11 +8,12 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// SQLSTATEs of a claim whose job was removed, has a function now, or may no longer be claimed by the gateway.
+/// SQLSTATEs of a failed claim. Its job was removed, has a function now, or may no longer be claimed by the gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// Claims from each job alone, after the statement for all jobs has failed. Skips the jobs whose claims fail.
+    /// After the statement for all jobs has failed, claims from one job after the other. Skips the jobs whose claims
+    /// fail.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],

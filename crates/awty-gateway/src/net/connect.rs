@@ -23,7 +23,7 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// Connects to one of the addresses. `tried` becomes the connected address, or the address of the returned failure.
+/// Connects to one of the addresses. Sets `tried` to the connected address, or to the address of the returned failure.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -39,7 +39,7 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // Keeps an earlier failure such as a bad certificate, because it tells the user more than a refused
+            // An earlier failure such as a bad certificate is kept, because it tells the user more than a refused
             // connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),

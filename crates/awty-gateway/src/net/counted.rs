@@ -11,8 +11,8 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// Maximum number of bytes up to the end of an answer's head, including 1xx answers. The HTTP library alone would skip
-/// any number of 1xx answers.
+/// Maximum number of bytes up to the end of an answer's head, including 1xx answers. The limit exists because the HTTP
+/// library skips any number of 1xx answers.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 
@@ -104,7 +104,7 @@ impl AsyncWrite for Counted {
         polled
     }
 
-    /// Without support for vectored writes, hyper would copy each body.
+    /// Supports vectored writes, because hyper copies each body without them.
     fn is_write_vectored(&self) -> bool {
         match &self.stream {
             Stream::Plain(stream) => stream.is_write_vectored(),

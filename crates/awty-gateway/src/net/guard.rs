@@ -28,7 +28,7 @@ pub struct Guard {
 pub enum Refusal {
     /// The port is below 1024, and is neither 80 nor 443.
     Port(u16),
-    /// The address belongs to a registered block that is not globally reachable.
+    /// The address belongs to a registered network that is not globally reachable.
     Special(IpAddr, &'static str),
     Own(SocketAddr),
     Denied(IpAddr),
@@ -88,7 +88,7 @@ impl Guard {
     }
 
     /// Checks that a connection leads to the address that the guard has allowed. If both ends have the same IP address,
-    /// the peer may be a listener of the gateway on all addresses.
+    /// refuses the ports at which the gateway listens on all addresses.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

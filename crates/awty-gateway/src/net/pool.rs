@@ -1,5 +1,5 @@
-//! Invariant: an idle connection is used again only for the same scheme, host, port and address. After [`REST`] without
-//! a call, or at the age of [`AGE`], it is not used again.
+//! Invariant: an idle connection is used again only for the same scheme, host, port and address. It is not used again
+//! after [`REST`] without a call, or at the age of [`AGE`].
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -33,7 +33,8 @@ pub struct Ready {
 }
 
 impl Drop for Ready {
-    /// Aborts the task, because a normal end of TLS would first write all waiting data, and a peer need not read it.
+    /// Aborts the task, because a normal end of TLS first writes all waiting data, and never ends if the peer does not
+    /// read.
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -46,7 +47,7 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    /// Each list is sorted by idle time, the longest first. No list is empty.
+    /// In each list, the connection that was idle longest comes first. No list is empty.
     rows: HashMap<Key, Vec<(Instant, Ready)>>,
     count: usize,
 }
@@ -86,7 +87,7 @@ impl Pool {
         fresh
     }
 
-    /// A call takes a kept connection first, so an origin never has more connections than concurrent calls.
+    /// A call uses an idle connection if there is one, so an origin never has more connections than concurrent calls.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

@@ -1,4 +1,5 @@
-//! Connections to endpoints need TLS 1.2 or later. They trust the system's certificates and configured certificates.
+//! Connections to endpoints need TLS 1.2 or later. The gateway trusts the certificates of the system and of the
+//! configuration.
 
 use super::fault::{Failure, Fault};
 use rustls::pki_types::pem::PemObject;

@@ -10,10 +10,10 @@ use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A call that starts later than this after its slot is shown as late.
+/// A call that starts more than this after its slot is shown as late.
 const LATE: TimeDelta = TimeDelta::seconds(10);
 
-/// Causes whose end time the database has stored, and the sentence before that time.
+/// Causes of a delay. For each cause, the page shows these words before the time at which the cause ended.
 const ENDS: [(&str, &str); 5] = [
     ("job", "Its job was paused until"),
     ("server", "The database server was down; it started at"),
@@ -24,11 +24,11 @@ const ENDS: [(&str, &str); 5] = [
 
 pub struct Last {
     calls: Vec<calls::Item>,
-    /// Index of the newest late call in `calls`, and how many other endpoints were called meanwhile.
+    /// Index of the newest late call in `calls`, and how many other endpoints were called during its delay.
     late: Option<(usize, Value)>,
 }
 
-/// Returns how late a call was. Retries do not count, because each retry has a pause before it.
+/// Returns how late a call was. A retry is never late, because a pause comes before it.
 fn lateness(call: &Value) -> Option<TimeDelta> {
     let late = moment(&call["at"])? - moment(&call["slot"])?;
     (call["attempt"] == 1 && late > LATE).then_some(late)
@@ -87,8 +87,8 @@ impl Last {
     }
 }
 
-/// Says which stop of calls ended while the call was late. If other endpoints were called in that time, only a stop of
-/// this schedule counts.
+/// Says which stop of calls ended during the call's delay. If other endpoints were called in that time, only a stop of
+/// this schedule can be the cause.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);
@@ -98,7 +98,7 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
         .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
-/// Says what was stopped, as far as the calls of other endpoints show.
+/// Says what was stopped: this schedule, its target or all calls. The calls of other endpoints show this.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));

@@ -8,7 +8,7 @@ pub const MOST: usize = 360;
 
 pub const HIGH: f64 = 100.0;
 
-/// Buckets of equal width, aligned like the buckets of PostgreSQL's `date_bin()`. Times are in seconds since 1970.
+/// Buckets of equal width, with the same bounds as in PostgreSQL's `date_bin()`. Times are in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub from: i64,
@@ -47,7 +47,7 @@ impl Range {
         (distance < self.count).then_some(distance)
     }
 
-    /// `add` joins the values of one bucket. Values outside of the range are left out.
+    /// `add` combines several values of one bucket. Values outside of the range are left out.
     pub fn place<T: Clone>(
         &self,
         values: impl IntoIterator<Item = (i64, T)>,
@@ -100,7 +100,7 @@ pub struct Block {
     pub high: f64,
 }
 
-/// Returns the blocks of each series, beginning with the lowest series of the stack.
+/// Returns the blocks (rectangles) of each series, beginning with the lowest series of the stack.
 pub fn stack(series: &[Vec<Option<f64>>], top: f64) -> Vec<Vec<Block>> {
     let count = series.iter().map(Vec::len).max().unwrap_or(0);
     let mut below = vec![0.0; count];

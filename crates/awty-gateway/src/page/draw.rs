@@ -1,4 +1,4 @@
-//! Draws charts as SVG. Each chart has a title, a sentence, and a table with the same numbers.
+//! Draws charts as SVG. Each chart has a title, a sentence that describes it, and a table with the same numbers.
 
 use super::chart::{Range, line, stack, top};
 use super::parts::{Column, number, table, text};
@@ -40,7 +40,7 @@ pub struct Chart<'a> {
     pub sentence: &'a str,
     pub range: Range,
     pub unit: Unit,
-    /// Series that are stacked. `lines` are drawn in front of the stack.
+    /// Series that form a stack. `lines` are drawn in front of the stack.
     pub stacked: Vec<Series>,
     pub lines: Vec<Series>,
     pub bands: Vec<Band>,

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 #[derive(Debug)]
 pub enum Fail {
-    /// No person is signed in. The text is the path to show after signing in.
+    /// No person is signed in. The text is the path that the page shows after the sign-in.
     SignIn(String),
-    /// After a link on another site, the browser has left out the cookie. If the page loads itself again, the browser
-    /// sends it.
+    /// The browser has left out the cookie, because a link on another site led here. If the page loads itself again,
+    /// the browser sends the cookie.
     Again,
     Problem(u16, Value),
     Refused(u16, String),

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub const LARGEST_FORM: usize = 64 * 1024;
-/// A schedule's body has at most 256 KiB. Browsers send most bytes outside of ASCII as three characters each.
+/// A schedule's body has at most 256 KiB. A form may be larger, because browsers send most bytes outside of ASCII as
+/// three characters each.
 pub const LARGEST_SCHEDULE: usize = LARGEST_FORM + 3 * 256 * 1024;
 
 /// Fields whose leading and trailing spaces are kept, because `'42 '` and `'42'` are the keys of two rows.
@@ -58,7 +59,7 @@ impl Form {
     }
 }
 
-/// An address with two slashes, or a slash and a backslash, at its beginning leads to another site.
+/// An address that begins with two slashes, or a slash and a backslash, leads to another site.
 pub fn is_local(place: &str) -> bool {
     place.starts_with('/') && !place.starts_with("//") && !place.contains(['\\', '\r', '\n', '\t'])
 }
@@ -73,7 +74,7 @@ pub fn see(place: &str) -> Response {
 impl FromRequest<Arc<Page>> for Form {
     type Rejection = Fail;
 
-    /// A large form counts against the memory limit of the signed-in role until the request is answered.
+    /// The memory of a large form counts against the limit of the signed-in role until the request is answered.
     async fn from_request(request: Request, page: &Arc<Page>) -> Result<Self, Fail> {
         let role = request.extensions().get::<OfRole>().map(|OfRole(role)| role.clone());
         let room = page.api.form(role.as_deref(), request.body().size_hint().upper(), LARGEST_SCHEDULE).await?;

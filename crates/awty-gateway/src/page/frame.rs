@@ -73,7 +73,8 @@ fn switched(place: &str, on: bool) -> String {
     if all.is_empty() { path.to_owned() } else { format!("{path}?{}", all.join("&")) }
 }
 
-/// A view that may load itself again. A view with a form uses [`still`], because reloading would lose the typed text.
+/// A view that may load itself again. A view with a form uses [`still`] instead, because reloading loses the typed
+/// text.
 pub fn live(visit: &Visit, title: &str, body: Markup) -> Response {
     framed(visit, title, body, true)
 }

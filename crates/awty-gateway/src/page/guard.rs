@@ -1,7 +1,7 @@
 //! Refuses forms from other sites, and limits how long a request of the page may take.
 //!
-//! Invariant: unread answers count against the memory limit of their role. Browsers store no answer of the page, show
-//! none in a frame, and run no script.
+//! Invariant: answers that clients have not read count against the memory limit of their role. Browsers do not store
+//! the page's answers, do not show them in a frame, and run no script.
 
 use super::fail::Fail;
 use super::rights;
@@ -25,7 +25,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // With no-referrer, browsers would send forms with the header `Origin: null`.
+    // The policy is not no-referrer, because browsers then send forms with the header `Origin: null`.
     (header::REFERRER_POLICY, "same-origin"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -55,7 +55,8 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
     response
 }
 
-/// Over TLS and to this machine, browsers send `Sec-Fetch-Site`. Otherwise `Origin` must name the host of the request.
+/// Browsers send `Sec-Fetch-Site` only over TLS or to their own machine. If this header is missing, `Origin` must name
+/// the host of the request.
 fn is_same_site(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text("sec-fetch-site") {
@@ -63,7 +64,8 @@ fn is_same_site(headers: &HeaderMap) -> bool {
     }
     let origin = text("origin").and_then(|origin| Url::parse(origin).ok());
     let host = text("host").and_then(|host| Url::parse(&format!("http://{host}")).ok());
-    // This listener does not know its scheme. So a host without a port has the default port of the origin's scheme.
+    // This listener does not know whether clients use TLS. So a host without a port has the default port of the scheme
+    // in `Origin`.
     origin.zip(host).is_some_and(|(origin, host)| {
         origin.host().is_some() && origin.host() == host.host() && origin.port() == host.port()
     })

@@ -1,5 +1,5 @@
-//! Lists the conditions for a run, in order from the server to the job's function. Each condition ("link") holds, or
-//! says why it does not.
+//! Lists the conditions for a run, in order from the server to the job's function. If a condition ("link") does not
+//! hold, it says why.
 
 use super::parts::{Mark, mark, none, string, table, text, time};
 use super::words::{count, millis};
@@ -20,12 +20,12 @@ pub struct Seen<'a> {
 struct Link {
     name: &'static str,
     holds: bool,
-    /// Whether a person or a target has stopped the work on purpose.
+    /// True if the work stopped because a person or a target asked for this.
     is_stop: bool,
     detail: Markup,
 }
 
-/// Parts of the texts of awty's reasons. A test provokes each reason.
+/// Each text is a part of one of awty's reasons. A test provokes each reason.
 const NO_WORKER: [&str; 3] =
     ["launcher is not running", "no background worker slot was free", "workers that may run it are busy"];
 const NO_STANDBY: [&str; 1] = ["waits for a synchronous standby"];
@@ -95,7 +95,7 @@ impl Seen<'_> {
         ]
     }
 
-    /// The link is broken if one of awty's reasons contains one of `words`.
+    /// The condition does not hold if one of awty's reasons contains one of `words`.
     fn unless(&self, name: &'static str, words: &[&str]) -> Link {
         let of_database = ["why", "last_error"].into_iter().filter_map(|field| self.database[field].as_str());
         let found = self.findings.iter().flat_map(|finding| [string(&finding["finding"]), string(&finding["detail"])]);

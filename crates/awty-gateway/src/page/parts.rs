@@ -1,4 +1,4 @@
-//! Tables, marks, buttons and other parts that several views use. The templates escape each text.
+//! Tables, status marks, buttons and other parts that several views use. The templates escape each text.
 
 use super::words::{absolute, encoded, grouped, moment, relative};
 use maud::{Markup, html};
@@ -44,7 +44,7 @@ pub fn table(caption: &str, columns: &[Column], rows: Vec<Vec<Markup>>) -> Marku
     }
 }
 
-/// Shown instead of an empty table: a sentence, and a command that helps.
+/// Shows a sentence and a command that helps instead of an empty table.
 pub fn empty(caption: &str, sentence: &str, statement: Option<&str>) -> Markup {
     html! {
         section.empty {
@@ -55,13 +55,13 @@ pub fn empty(caption: &str, sentence: &str, statement: Option<&str>) -> Markup {
     }
 }
 
-/// A statement that the reader can copy. Only `db` contains the statements that the gateway itself runs.
+/// A statement that the reader can copy. The gateway itself runs only the statements in `db`.
 pub fn select(what: &str) -> String {
     format!("{} {what};", "SELECT")
 }
 
-/// Control characters are shown as pictures. Otherwise a pasted ^C would end the command, and the terminal would run
-/// the rest of the text.
+/// Shows control characters as symbols, because a pasted ^C would end the command, and the terminal would run the rest
+/// of the text.
 pub fn command(text: &str) -> Markup {
     let shown = text.chars().map(|letter| match letter {
         '\n' | '\t' => letter,
@@ -162,7 +162,7 @@ pub fn button(action: &str, label: &str, fields: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// The error says what to write instead.
+/// `error` says what to write instead.
 pub fn field(label: &str, name: &str, value: &str, hint: &str, error: Option<&str>) -> Markup {
     let about = format!("{name}-about");
     html! {

@@ -13,7 +13,7 @@ pub fn are(role: &str, gateway: &str) {
     let _ = ROLES.try_with(|roles| roles.set([role.to_owned(), gateway.to_owned()]));
 }
 
-/// Returns the command that grants the right that PostgreSQL's error message names.
+/// If PostgreSQL's error message names a missing right, returns the command that grants the right.
 pub fn command(message: &str) -> Option<String> {
     let [role, gateway] = ROLES.try_with(|roles| roles.get().cloned()).ok()??;
     if message.starts_with("permission denied to set role") {

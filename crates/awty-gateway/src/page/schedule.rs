@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Name of the range in the address, width of a bucket in seconds, number of buckets, and length of the whole range.
+/// Each range: its name in the address, width of a bucket in seconds, number of buckets, and length of the whole range.
 const BUCKETS: [(&str, i64, usize, &str); 7] = [
     ("1s", 1, 300, "5 min"),
     ("10s", 10, 360, "1 h"),
@@ -28,7 +28,7 @@ const BUCKETS: [(&str, i64, usize, &str); 7] = [
     ("6h", 21_600, 360, "90 days"),
     ("1d", 86_400, 360, "360 days"),
 ];
-/// awty gives this reason for a check that has just become due.
+/// awty gives this reason for a check that has just become due, so the page does not show it.
 const ABOUT_TO_RUN: &str = "it is due, and waits for an external worker";
 
 const USUAL: usize = 3;
@@ -76,14 +76,14 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     Ok(frame::live(&visit, string(&row["uri"]), body))
 }
 
-/// If the address names no range, returns a day, or for a new schedule the shortest range with all its calls.
+/// If the address names no range, returns one day. For a new schedule, returns the shortest range with all its calls.
 fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static str) {
     let age = created.map_or(i64::MAX, |created| (crate::clock::now() - created).num_seconds());
     let fits = |(_, step, buckets, _): &(_, i64, usize, _)| age < step * *buckets as i64;
     BUCKETS.into_iter().take(USUAL).find(fits).unwrap_or(BUCKETS[USUAL])
 }
 
-/// Says why a due call waits. Says nothing if the gateway is about to claim the call.
+/// Says why a due call waits, unless the gateway is about to claim the call.
 async fn waits(reading: &Reading, uri: &str) -> Result<Vec<String>, Fail> {
     let Ok(uri) = Uri::parse(uri) else { return Ok(Vec::new()) };
     let events = views::explain(reading, &uri.entity_name(), uri.entity_key()).await?;
@@ -168,8 +168,8 @@ fn charts(items: &[Value], range: Range, step: i64) -> Markup {
     }
 }
 
-/// Returns the request as a curl command, without its secrets and signature. `--globoff` and `--data-raw` keep curl
-/// from reading patterns in the address, and a file that the body names after an `@`.
+/// Returns the request as a curl command, without its secrets and signature. `--globoff` keeps curl from reading
+/// patterns in the address. `--data-raw` keeps curl from reading a file if the body begins with `@`.
 fn curl(row: &Value) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let mut line = format!("curl --globoff -X {} {}", string(&row["method"]), quoted(string(&row["uri"])));

@@ -25,7 +25,7 @@ const FIELDS: [(&str, &str, &str); 6] = [
 ];
 const METHODS: [&str; 6] = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"];
 
-/// The API can read every part of this request, except for a stored body that the form does not change.
+/// The API can read all parts of the form's request except for the stored body, so an unreadable request means this.
 const TOO_DEEP: &str = "The body of this schedule is nested more deeply than the API reads. To change the schedule, call \
     awty_http.schedule() in the database.";
 
@@ -35,7 +35,7 @@ struct Filled {
     errors: BTreeMap<String, String>,
     /// An error that belongs to no single field.
     other: Option<String>,
-    /// The version that the person has seen, as an ETag of the API.
+    /// The API's ETag of the version that the person has seen.
     version: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Filled {
         Filled { values, version: found.header(header::ETAG).map(str::to_owned), ..Filled::default() }
     }
 
-    /// Puts each error of a refused request at its field. Returns other failures.
+    /// If the API refused the request, puts each error at its field. Returns any other failure.
     fn refused(mut self, fail: Fail) -> Result<Self, Fail> {
         let Fail::Problem(status @ (400 | 409 | 413 | 422), problem) = fail else { return Err(fail) };
         for error in problem["errors"].as_array().into_iter().flatten() {
@@ -153,7 +153,7 @@ pub async fn edit(visit: Visit, Path(id): Path<String>) -> View {
     Ok(view(&visit, "Edit the schedule", &format!("{place}/edit"), &Filled::of_schedule(&found), "Save"))
 }
 
-/// Changes the fields that the form has. Keeps all other fields, such as headers and retries.
+/// Changes only the fields of the form. All other fields, such as headers and retries, keep their values.
 pub async fn replace(visit: Visit, Path(id): Path<String>, form: Form) -> View {
     let place = format!("/schedules/{}", encoded(&id));
     let found = visit.get(&format!("/v1{place}")).await?;
@@ -189,7 +189,7 @@ fn merged(row: &Value, filled: &Filled) -> String {
         }
     }
     let mut body = fields.remove(BODY);
-    // The form shows only a body that is text. Any other body stays, unless the person has typed a text.
+    // The form shows only a body that is text. Any other body is kept until the person types a text.
     if row["body_text"].is_string() || filled.values.contains_key("body_text") {
         body = None;
         for name in ["body_text", "body_base64"] {

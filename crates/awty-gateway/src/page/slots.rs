@@ -49,7 +49,7 @@ const DAY: Span = Span {
 
 /// The pending checks of a time range by step and job, and the open hours of calendars.
 pub struct Coming {
-    /// `None` if too many checks are due.
+    /// `None` if there are too many checks to count.
     rows: Option<Vec<Value>>,
     range: Range,
     open: Vec<Value>,
@@ -62,7 +62,7 @@ pub async fn read(reading: &Reading, span: &Span) -> Result<Coming, Fail> {
     Ok(Coming { rows, range, open })
 }
 
-/// Number of parts of a bucket. Each part is drawn as open or closed for each calendar.
+/// Number of parts of a bucket. For each calendar, each part is drawn as open or closed.
 const PARTS: i64 = 4;
 
 impl Coming {
@@ -107,7 +107,7 @@ impl Coming {
 
 fn sentence(range: &Range, placed: &[Option<i64>]) -> String {
     let all: i64 = placed.iter().flatten().sum();
-    // Of several equally heavy buckets, takes the first.
+    // If several buckets have equally many checks, the first is taken.
     let heaviest = placed.iter().enumerate().rev().max_by_key(|(_, value)| **value);
     let heaviest = heaviest.map(|(bucket, value)| {
         let at = DateTime::from_timestamp(range.at(bucket), 0).unwrap_or_default();

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// In bytes. The page refuses a larger answer of the API.
+/// The page refuses answers of the API with more than this many bytes.
 const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
 
 pub struct Visit {
@@ -30,7 +30,7 @@ pub struct Visit {
     micros: AtomicU64,
 }
 
-/// A database transaction for reading, and the time at which the view asked for it.
+/// A database transaction for reading, and when the view asked for the transaction.
 pub struct Reading {
     request: Request,
     begun: Instant,
@@ -116,7 +116,7 @@ impl Visit {
         Ok(tried)
     }
 
-    /// For a view whose other content comes from the API.
+    /// Counts late rows for a view whose other content comes from the API.
     pub async fn count(&self) -> Result<(), Fail> {
         self.end(self.read().await?).await
     }
@@ -129,7 +129,7 @@ impl Visit {
         self.ask(method, path, body.map(|body| body.to_string()), None).await
     }
 
-    /// Changes a schedule. Fails if the schedule no longer has this version.
+    /// Changes a schedule. Fails if the schedule has changed since `version`.
     pub async fn put(&self, path: &str, body: String, version: Option<&str>) -> Result<Called, Fail> {
         self.ask(Method::PUT, path, Some(body), version).await
     }

@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// The clocks of two machines may differ by this much. The limit includes the time that a query takes.
+/// The clocks of two machines may differ by this much, because the measured difference includes the time of a query.
 const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(5);
 
 pub async fn show(visit: Visit) -> View {
@@ -76,7 +76,7 @@ fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<Str
         .map(|back| format!("the clock of the database was set back by {} or more", millis(back.num_milliseconds())))
 }
 
-/// In a reason of the gateway, the text after the first semicolon contains commands.
+/// After its first semicolon, a reason of the gateway contains commands.
 fn parted(reason: &str) -> (&str, Option<&str>) {
     reason.split_once("; ").map_or((reason, None), |(why, fix)| (why, Some(fix)))
 }

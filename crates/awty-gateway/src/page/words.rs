@@ -26,7 +26,7 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// Below an hour, one unit is enough, because the page shows the absolute time beside it.
+/// A duration below an hour has only one unit, because the page shows the absolute time beside it.
 fn about(distance: TimeDelta) -> String {
     let unit = if distance < TimeDelta::minutes(1) { 1_000 } else { 60_000 };
     millis(distance.num_milliseconds() / unit * unit)
@@ -47,7 +47,7 @@ pub fn millis(millis: i64) -> String {
     let (size, name) = UNITS[first];
     let rest = millis % size;
     match UNITS.get(first + 1).filter(|(next, _)| rest >= *next) {
-        // From a day on, minutes are left out.
+        // A duration of a day or more has no minutes.
         Some((next, below)) => format!("{} {name} {} {below}", millis / size, rest / next),
         None => format!("{} {name}", millis / size),
     }

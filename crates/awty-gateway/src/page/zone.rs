@@ -12,7 +12,7 @@ tokio::task_local! {
 }
 
 pub const COOKIE: &str = "zone";
-/// No time zone has a longer name.
+/// No time zone has a longer name than this.
 const LONGEST: usize = 64;
 
 /// Runs a request with the time zone in its cookie. An unknown zone counts as UTC.

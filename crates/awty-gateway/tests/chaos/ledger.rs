@@ -1,4 +1,4 @@
-//! The receiver records each call, and then misbehaves in a way that the seed determines.
+//! The receiver records each call, and then answers late, wrongly or not at all, as the seed determines.
 
 use crate::checker::Call;
 use awty_testkit::receiver::{Request, accept, answer, hang, requests};

@@ -1,6 +1,7 @@
-//! Injects faults into gateways, the server and the network while the gateways make scheduled and single calls.
+//! Injects faults into gateways, the server and the network while the gateways make scheduled calls and single calls.
 //!
-//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` determines their order.
+//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` determines the order of the
+//! faults.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod checker;

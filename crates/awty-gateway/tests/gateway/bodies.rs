@@ -30,7 +30,7 @@ fn numbers_of_a_body_stay_as_long_as_they_are() {
         shop.cluster.value::<String>("postgres", "SELECT request -> 'body' ->> 'id' FROM awty_http.endpoint"),
         number
     );
-    // The database would write each `1e131000` with 131,000 zeros.
+    // The API refuses these numbers, because the database would write each with 131,000 zeros.
     let many = ["1e131000"; 20].join(",");
     for (method, path) in [("PUT", path), ("POST", "/v1/sends")] {
         let uri = if method == "POST" { "\"uri\": \"http://a.example/\"" } else { "\"every\": \"1 h\"" };
@@ -51,7 +51,7 @@ fn a_call_is_shown_also_where_its_result_is_too_deep_to_read() {
     let send = json!({"uri": receiver.uri("/sent")}).to_string();
     assert_eq!(client.ask_with("POST", "/v1/sends", &send, "Idempotency-Key: k\r\n").status, 201);
     shop.await_text("SELECT count(*) FROM awty.attempt", "2");
-    // Another external worker could store such a result with awty.complete().
+    // Any external worker can store this result with awty.complete().
     let deep = "[".repeat(2_000) + &"]".repeat(2_000);
     shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.attempt SET result = '{deep}'")]);
     let attempts = client.get(&format!("{place}/attempts"));

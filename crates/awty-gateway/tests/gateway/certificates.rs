@@ -142,7 +142,7 @@ async fn a_server_that_does_not_read_keeps_no_connection() {
     let authority = Authority::new();
     let port = authority.server_that_reads("localhost", 2, 0).await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    // The body is larger than the buffers of both ends, so the gateway cannot send the whole request.
+    // The body is larger than the socket buffers of both ends, so the gateway cannot send the whole request.
     let body = bytes::Bytes::from(vec![b'a'; 64 * 1024 * 1024]);
     let report = call_with(&authority.trusting(), port, body, Duration::from_secs(6)).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, true));

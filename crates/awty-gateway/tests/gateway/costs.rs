@@ -1,7 +1,7 @@
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// Maximum memory of the gateway in KiB. Without the gateway's limits, one check's row could cost 140 MB.
+/// Maximum memory of the gateway in KiB. Without the gateway's limits, the row of one check takes 140 MB.
 const MOST: u64 = 120 * 1024;
 
 #[test]

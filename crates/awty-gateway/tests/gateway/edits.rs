@@ -14,7 +14,7 @@ fn a_body_of_any_depth_is_listed_and_shown() {
     let (shop, gateway, _) = open();
     let browser = Browser::of(&shop, &gateway, "app", "write");
     let fields = [("uri", URI), ("every", "2 h"), ("method", "POST")];
-    // The API reads at most 126 nested arrays or objects inside the body.
+    // The API reads bodies with at most 126 nested arrays or objects.
     for (depth, kept) in [(100, true), (126, true), (1_000, false)] {
         let body = format!("{}1e400{}", "[".repeat(depth), "]".repeat(depth));
         shop.app(&format!("SELECT awty_http.schedule('{URI}', every => '1 h', body => '{body}')"));

@@ -14,7 +14,7 @@ fn a_send_that_fails_and_a_call_that_waits_are_in_the_headline() {
     });
     shop.await_text("SELECT count(*) FROM awty.future_job_history WHERE outcome = 'failed'", "1");
     browser.shows("/", &["Not yet: 1 check has ended with a problem in the last hour.", "href=\"/history\""]);
-    // A call to a blocked target is delayed, but does not fail.
+    // A call to a blocked target waits, and does not fail.
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 s', jitter => '0', paused => true)");
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
     shop.app(

@@ -1,4 +1,4 @@
-//! All tests are one binary, because linking one per file took longer than most tests.
+//! All tests are one binary, because linking one binary per file took longer than most tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod ahead;

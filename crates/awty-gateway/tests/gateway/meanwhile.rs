@@ -80,7 +80,7 @@ fn a_call_ends_before_its_lease_does() {
     let retries = "retries => '{\"max_attempts\": 1}'";
     shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '1 s', timeout => '15 min', {retries})"));
     receiver.called("/hang", 1);
-    // Extends the lease, because a pause of the machine must not make the answer invalid.
+    // Extends the lease, so that a pause of the machine does not make the answer invalid.
     shop.cluster.execute("postgres", &["UPDATE awty_internal.lease SET deadline = deadline + interval '5 min'"]);
     shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "timeout");
     shop.await_text("SELECT string_agg(outcome, ',') FROM awty.future_job_history", "failed");

@@ -1,4 +1,5 @@
-//! Twenty hostile neighbours attack one victim at once. The victim must keep its calls, its alerts and its privacy.
+//! Twenty hostile tenants attack one victim at once. The victim's calls and alerts must continue, and its data must
+//! stay private.
 //!
 //! `AWTY_MINUTES` is the length of a long run (`make neighbours MINUTES=5`).
 
@@ -18,8 +19,8 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// In KiB. The gateway takes 214 MiB for 128 MiB of requests (docs/gateway.md). Request bodies of the API may take
-/// another 64 MiB.
+/// Maximum memory in KiB. The gateway takes 214 MiB for 128 MiB of requests (docs/gateway.md). Request bodies of the
+/// API may take 64 MiB more.
 const MOST: u64 = 320 * 1024;
 const CALLS: usize = 25;
 
@@ -34,7 +35,7 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// Without `length`, the gateway makes at most 200 calls at once, so that the neighbours can reach this limit.
+/// If `length` is missing, the gateway makes at most 200 calls at once, so that the neighbours can reach this limit.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

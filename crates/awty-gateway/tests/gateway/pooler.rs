@@ -1,4 +1,4 @@
-//! Needs PgBouncer 1.21, because earlier versions do not support prepared statements in transaction mode.
+//! These tests need PgBouncer 1.21, because earlier versions do not support prepared statements in transaction mode.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Server connections that PgBouncer may open. Two gateways need more, so the gateways must share them.
+/// Number of server connections that PgBouncer may open. Two gateways must share them, because they need more.
 const POOL: i64 = 3;
 
 fn program() -> String {

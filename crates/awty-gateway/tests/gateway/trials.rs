@@ -1,4 +1,4 @@
-//! Runs jobs' functions from the page. The functions attack the gateway's database session.
+//! The page runs the functions of jobs, which attack the gateway's database session.
 
 use crate::people::open;
 use crate::shop::until;
@@ -45,13 +45,14 @@ fn a_function_is_tried_and_undone() {
     until("the lock of the function to end with its session", || {
         if shop.text(locked) == "0" { Ok(()) } else { Err(shop.text(locked)) }
     });
-    // With scope `read`, the page shows only the statement. An external job has no function, so the page shows nothing.
+    // A token with scope `read` sees only the statement. For an external job, the page shows nothing, because the job
+    // has no function.
     let reader = Browser::of(&shop, &gateway, "app", "read");
     assert!(!reader.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
     assert_eq!(reader.post(LIFE, &[("job", "done")]).status, 403);
     assert!(!reader.shows("/entity?name=orders&key=2", &["mail"]).contains("What would"));
     assert_eq!(browser.post("/entity?name=orders&key=2", &[("job", "mail")]).status, 422);
-    // The page never runs another role's function, even if SET ROLE to this role is allowed.
+    // The page runs a function only for the role of the job, and not for a role that may SET ROLE to this role.
     shop.cluster.execute("postgres", &["GRANT app TO other"]);
     let member = Browser::of(&shop, &gateway, "other", "write");
     assert!(!member.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
@@ -59,7 +60,7 @@ fn a_function_is_tried_and_undone() {
     assert!(refused.status == 403 && refused.text.contains("can be tried only by role"), "{}", refused.text);
 }
 
-/// The function runs in a session of the gateway's role. This role can SET ROLE to any tenant.
+/// The function runs in a session of the gateway's role, which can SET ROLE to any tenant.
 #[test]
 fn a_tried_function_gets_no_right_of_the_gateway() {
     let (shop, gateway, _) = open();

@@ -1,7 +1,7 @@
 //! Shapes of requests and answers.
 //!
-//! Each list of fields serves `/v1/openapi.json`, the reading of requests (`fields`), the arguments of the SQL
-//! function, and the writing of answers (`show`).
+//! Each list of fields is used four times: in `/v1/openapi.json`, to read requests (`fields`), as arguments of the SQL
+//! function, and to write answers (`show`).
 #![allow(dead_code)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod other;
@@ -44,7 +44,8 @@ use serde_json::{Map, Value};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Returns the fields that only answers have. PUT ignores them, so that a client can send back what GET returned.
+/// Returns the fields that answers have and requests lack. PUT ignores these fields, so that a client can send back
+/// what GET returned.
 pub fn only_answers<T: PartialSchema>() -> Vec<String> {
     fn own(schema: &RefOr<Schema>) -> Vec<String> {
         match schema {

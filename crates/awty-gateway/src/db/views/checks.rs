@@ -38,7 +38,7 @@ macro_rules! check {
             'attempt', f.attempt) "
     };
 }
-/// `tries` says whether the current role is the job's role, or is null if the job has no function.
+/// `tries` says whether the current role is the job's role. `tries` is null if the job has no function.
 const PENDING: &str = concat!(
     check!(),
     "|| pg_catalog.jsonb_build_object('tries', (SELECT pg_catalog.pg_get_userbyid(j.role) = current_user FROM awty.job AS j
@@ -55,7 +55,7 @@ const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
           AND pg_catalog.starts_with(c, s.name || '=')
         ORDER BY r.setrole = 0, r.setdatabase = 0 LIMIT 1), s.reset_val), true)
     FROM pg_catalog.pg_settings AS s WHERE s.name IN ('search_path', 'TimeZone')";
-/// Uses no operator, because the role's own search path could contain another operator of this name.
+/// Uses no operator, because the role's own search path may contain an operator of the same name.
 const TRY: &str = "SELECT pg_catalog.to_jsonb(t) FROM awty.dry_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) AS t";
 /// Reads the checks of each job by an index, because other roles may have many checks of this name.
 pub const NAMED: &str = concat!(
@@ -90,8 +90,8 @@ macro_rules! ended {
             'http', EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job)) "
     };
 }
-/// Makes PostgreSQL read the newest rows of a job by an index. Without statistics of jobs, it expects few rows, and
-/// would sort all of them.
+/// Makes PostgreSQL read the newest rows of a job by an index. Without statistics of jobs, PostgreSQL expects few rows,
+/// and sorts all of them.
 pub const BY_INDEX: &str = "SELECT pg_catalog.set_config('enable_sort', 'off', true)";
 pub const PROBLEMS: &str = concat!(
     ended!(),
@@ -186,7 +186,7 @@ pub async fn check_now(request: &Request, (name, key, job): (&str, &str, Option<
     request.maybe(CHECK_NOW, &[&name, &key, &job]).await.map(drop)
 }
 
-/// Runs a job's function for one entity. Closing the session undoes everything.
+/// Runs a job's function for one entity. The session is closed, which undoes all changes.
 pub async fn dry_run(mut request: Request, (name, key, job): (&str, &str, &str)) -> Result<Value, Trouble> {
     request.close_session();
     request.rows(OWN_SETTINGS, &[]).await?;

@@ -22,8 +22,8 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
           AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1)
         ORDER BY c.next_check_at, c.id LIMIT $1) AS f
     ORDER BY f.next_check_at LIMIT $1";
-/// Leaves out the checks of schedules, because [`ENDPOINTS`] has them. OFFSET 0 makes the planner look each schedule up
-/// by the index.
+/// Leaves out the checks of schedules, because [`ENDPOINTS`] reads them. OFFSET 0 makes the planner look each schedule
+/// up by the index.
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty.failing AS f
@@ -49,8 +49,8 @@ pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
         ORDER BY p.finished_at DESC LIMIT 1000) AS h
     WHERE NOT EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.entity_name = h.entity_name AND e.entity_key = h.entity_key AND e.job = j.job OFFSET 0)
     LIMIT $1) AS ended";
-/// Finds repeating jobs whose last success is older than the period of the next check, or whose last run failed. A cron
-/// expression has no period, so only its last run counts.
+/// Finds repeating jobs whose last run failed, or whose last success is older than the period of the next check. A cron
+/// expression has no period, so a job with one is found only if its last run failed.
 pub const BEHIND: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', j.job, 'every', ", ms!("r.every"), ", 'cron', r.cron, 'last', s.last_success_at)
     FROM awty.job AS j CROSS JOIN LATERAL (
@@ -90,7 +90,8 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     ORDER BY c.calendar, p.part";
 pub const TARGETS: &str = "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
     FROM awty.target AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
-/// Finds one paused job, one target that is blocked or has an open breaker, one full target, and a pending check.
+/// Finds what may stop checks: a standby, a paused job, a target that is blocked or has an open breaker, and a full
+/// target. Also says whether a check is pending.
 pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
         'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused),
         'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
@@ -130,8 +131,8 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
     all(request, BEHIND, &[&limit]).await
 }
 
-/// Returns the number of checks by job and step, or `None` for more than [`MOST_AHEAD`] checks, which take long to
-/// count.
+/// Returns the number of checks by job and step. Returns `None` for more than [`MOST_AHEAD`] checks, because counting
+/// them takes long.
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<Vec<Value>>, Trouble> {
     if number(request, DUE_AHEAD, &[&ahead, &(MOST_AHEAD + 1)]).await? > MOST_AHEAD {
         return Ok(None);

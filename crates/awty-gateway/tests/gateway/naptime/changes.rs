@@ -4,7 +4,7 @@ use crate::shop::until;
 use serde_json::json;
 
 const URI: &str = "http://a.example/x";
-/// Has the same effect as an answer with the header `Awty-Stop`.
+/// This statement has the same effect as an answer with the header `Awty-Stop`.
 const CANCEL: &str = "SELECT awty.cancel('http://a.example', '/x', 'http.app')";
 
 #[test]
