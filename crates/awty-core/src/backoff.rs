@@ -29,7 +29,7 @@ pub struct Backoff {
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
 /// How long awty waits before it tries again to start a worker for which the server had no room.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// How long awty waits before it tries again to run a check whose row a client has locked.
+/// How long awty waits before it tries again to run a check that a client has locked.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
@@ -37,7 +37,6 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// `failures` is the number of earlier failures in a row.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

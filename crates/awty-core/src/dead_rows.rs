@@ -35,8 +35,8 @@ impl DeadRows {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Returns whether a vacuum is due. If it is due, the caller must vacuum, because this call resets the number of
-    /// dead rows.
+    /// Returns whether a vacuum is due. If true, the caller must vacuum, because this call resets the number of dead
+    /// rows.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {

@@ -38,9 +38,7 @@ labels! {
     OnConflict for "on_conflict" {
         Replace = "replace",
         Keep = "keep",
-        /// The new check replaces the pending check if the new check is due earlier.
         Earliest = "earliest",
-        /// The new check replaces the pending check if the new check is due later.
         Latest = "latest",
         Error = "error",
     }

@@ -58,7 +58,6 @@ pub struct Plan {
     pub wake_in: Duration,
 }
 
-/// `now` and `mono` are the same time, read from two clocks.
 pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     let mut wanted = Vec::new();
     let mut wake_in = MAX_SLEEP;

@@ -28,7 +28,6 @@ pub enum Before {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The function returned NULL, because the entity needs no further check.
     Done,
     Met,
     /// [`Time::MAX_UTC`] means `infinity`. [`Time::MIN_UTC`] means `-infinity`.
@@ -104,8 +103,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Returns whether the check missed its slot, because no check could run before the slot had passed. A check that only
-/// waited for other runs has not missed its slot.
+/// Returns whether no check could run before the slot had passed. If a check only waited for other runs, it was not
+/// missed.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }

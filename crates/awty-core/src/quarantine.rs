@@ -1,7 +1,7 @@
-//! Runs suspects (checks that may have crashed the server) one at a time, so that a further crash reveals the culprit.
+//! Runs suspects (checks that may have crashed the server) one at a time, so that a further crash reveals its cause.
 //!
-//! Invariant: a suspect starts only if the last suspect has ended, or started longer than [`ALONE`] ago. A role that
-//! has had the turn for [`TURN`] leaves the turn to a waiting role.
+//! Invariant: a suspect starts only if the last suspect has ended, or started longer than [`ALONE`] ago. After
+//! [`TURN`], a role leaves the turn to a waiting role.
 
 use crate::Mono;
 use std::time::Duration;

@@ -123,7 +123,7 @@ impl Uri {
     }
 
     /// The URI of a lease is `entity_name`, followed by `entity_key` up to its `#`. The part after the `#` only
-    /// distinguishes several calls of the same URI.
+    /// distinguishes calls of the same URI.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, UriError> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))

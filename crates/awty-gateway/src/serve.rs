@@ -1,5 +1,5 @@
-//! Invariant: after SIGTERM, the gateway waits for running calls at most for the time `drain`. Unfinished calls are
-//! made again with the same key after their leases expire.
+//! Invariant: after SIGTERM, the gateway waits at most `drain` for running calls. Unfinished calls are made again with
+//! the same key after their leases expire.
 
 use crate::api::Api;
 use crate::config::{Config, Secrets};
@@ -102,8 +102,7 @@ pub async fn serve(
         secure,
     };
     let mut router = calls.merge(page::router(page)).merge(health::router(worker.clone()));
-    // These routes can have their own listener, because they must answer even while clients hold all connections of the
-    // main listener.
+    // These routes may have their own listener, because clients may hold all connections of the main listener.
     let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));

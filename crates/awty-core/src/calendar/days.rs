@@ -23,8 +23,8 @@ impl<Z: Zone> Calendar<Z> {
         self.open_on(day).next().is_some()
     }
 
-    /// If the calendar is closed at `local`, returns the day's next opening. If the day has no further opening, returns
-    /// the day's last closing.
+    /// If the calendar is closed at `local`, returns the day's next opening. If there is none, returns the day's last
+    /// closing.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -37,8 +37,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// If the calendar is closed at `local`, returns the day's last closing before `local`. If the day has no earlier
-    /// closing, returns the day's first opening.
+    /// If the calendar is closed at `local`, returns the day's last closing before `local`. If there is none, returns
+    /// the day's first opening.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

@@ -122,7 +122,7 @@ impl Lease {
         now < self.deadline
     }
 
-    /// Returns the lease with its new end, or `None` after the deadline. The new end is never before the old end.
+    /// Returns `None` after the deadline. The new end of the lease is never before the old end.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })

@@ -37,8 +37,8 @@ impl<Z: Zone> Repetition<Z> {
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the new jitter, the planned time has passed. With the old jitter, its check is still ahead, so the
-            // planned time still needs a check.
+            // With the new jitter, the planned time has passed. With the old jitter, its check is still to come, so the
+            // check is kept.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }

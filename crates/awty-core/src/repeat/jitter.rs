@@ -89,8 +89,7 @@ mod tests {
             let delay = delay(hash("digest", "tenant", &key.to_string()), TimeDelta::hours(1));
             minutes[delay.num_minutes() as usize] += 1;
         }
-        // Of 60,000 entities, about 1,000 have their delay in the same minute. The bounds are five standard deviations
-        // away.
+        // 60,000 entities give about 1,000 per minute. The bounds are five standard deviations from this number.
         assert!(minutes.iter().all(|&count| (843..=1157).contains(&count)), "{minutes:?}");
     }
 }

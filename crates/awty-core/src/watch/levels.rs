@@ -10,7 +10,7 @@ use std::mem::discriminant;
 use std::rc::Rc;
 
 /// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, each row has its own
-/// due time. Higher levels also count from the start of the row's clock.
+/// due time. Higher levels count from the same start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,

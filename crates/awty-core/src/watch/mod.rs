@@ -46,7 +46,7 @@ pub struct Alert {
 /// An alert that a run is about to report. If the run fails, awty raises the alert but sends no report.
 #[derive(Clone, Copy, Debug)]
 pub struct Untold {
-    /// Id, slot and attempt of the run's check, and the time at which the check was scheduled.
+    /// Id, slot and attempt of the run's check, and the time when it was scheduled.
     pub check: (i64, Time, i32, Time),
     pub alert: Option<i64>,
     pub from: u32,
@@ -93,7 +93,6 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let width = limits.width;
     let moved = |time| width.round_up(levels.moved(time, stops, Time::MIN_UTC));
     let slot = |level| levels.time(level, start).map(moved);
-    // A slot beyond the horizon is replaced by the horizon.
     let horizon = width.floor(limits.horizon(now)).max(width.after(now));
     // The alert is sent when the hold ends, so awty checks the row again at the end of the hold.
     let end = match alert.hold {
@@ -137,7 +136,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // The rule may have had more levels when the alert was raised, so it may lack the alert's level now.
+            // The rule may have lost the alert's level since the alert was raised.
             let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }

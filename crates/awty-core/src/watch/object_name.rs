@@ -2,7 +2,6 @@
 
 const MAX_NAME: usize = 63;
 
-/// If the name `awty_<rule><suffix>` is too long, it is cut and gets a hash of the rule's name.
 pub fn object_name(rule: &str, suffix: &str) -> String {
     let whole = format!("awty_{rule}{suffix}");
     if whole.len() <= MAX_NAME {

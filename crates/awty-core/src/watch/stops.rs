@@ -40,7 +40,6 @@ impl Stops {
         Self { past: self.past.clone(), since: None }
     }
 
-    /// Stops the row's clock at `at`, or later if `earliest` or the end of the last stop is later.
     pub fn begin(&mut self, at: Time, earliest: Time) {
         let last = self.past.last().map_or(Time::MIN_UTC, |stop| stop.end);
         self.since = self.since.or(Some(at.max(earliest).max(last)));
@@ -77,7 +76,6 @@ pub struct Seen {
 }
 
 impl Clock {
-    /// If the start of the row's clock has changed, the stops are dropped.
     pub fn seen(known: Option<&Clock>, seen: Seen) -> Clock {
         let same = known.filter(|known| known.start == seen.start);
         let mut stops = same.map_or(Stops::NONE, |known| known.stops.clone());

@@ -80,7 +80,6 @@ impl World {
         self.latch = true;
     }
 
-    /// The clock jumps at most once between two readings by the launcher.
     fn clock_jumps(&mut self) {
         if self.clock_jumped {
             return;

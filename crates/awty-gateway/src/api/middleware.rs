@@ -44,7 +44,6 @@ fn room(said: Option<u64>, largest: usize) -> u32 {
 }
 
 impl Api {
-    /// Reserves memory for a large form that the page sends. Only a signed-in role gets memory.
     pub async fn form(&self, role: Option<&str>, said: Option<u64>, largest: usize) -> Result<Option<Room>, Problem> {
         match (role, room(said, largest)) {
             (_, 0) => Ok(None),

@@ -105,7 +105,7 @@ pub(super) enum Write {
     Period(Length),
 }
 
-/// Compares `period` with the schedule's period, and with the client's period from which awty may have rounded it up.
+/// Compares `period` with the schedule's period, and with the client's period if awty has rounded it up.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -196,7 +196,6 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// Returns `None` if the schedule has ended and no planned call is left.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));

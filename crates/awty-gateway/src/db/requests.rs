@@ -73,7 +73,6 @@ impl Db {
     }
 }
 
-/// If a request is dropped without [`commit`](Self::commit), its transaction is rolled back.
 pub struct Request {
     client: Option<Object>,
     place: Option<Box<dyn Send + Sync>>,

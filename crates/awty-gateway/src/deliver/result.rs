@@ -1,5 +1,5 @@
-//! Invariant: control characters in an endpoint's text are escaped before the text is stored. The gateway stores at
-//! most [`KEPT`] bytes of an answer's body, and of the location of a redirect.
+//! Invariant: control characters in an endpoint's text are escaped before it is stored. The gateway stores at most
+//! [`KEPT`] bytes of an answer's body, and of a redirect's location.
 
 use crate::net::report::{Phases, Report};
 use serde_json::{Map, Value, json};

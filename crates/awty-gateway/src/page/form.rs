@@ -52,7 +52,6 @@ impl Form {
         Ok(Some(format!("{} milliseconds", length.as_millis())))
     }
 
-    /// Redirects to the path in the form. Refuses addresses of other sites.
     pub fn back(&self, otherwise: &str) -> Response {
         let place = self.get("back").filter(|place| is_local(place)).unwrap_or(otherwise);
         see(place)

@@ -44,7 +44,6 @@ pub fn table(caption: &str, columns: &[Column], rows: Vec<Vec<Markup>>) -> Marku
     }
 }
 
-/// Shows a sentence and a command that helps instead of an empty table.
 pub fn empty(caption: &str, sentence: &str, statement: Option<&str>) -> Markup {
     html! {
         section.empty {
@@ -162,7 +161,6 @@ pub fn button(action: &str, label: &str, fields: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// `error` says what to write instead.
 pub fn field(label: &str, name: &str, value: &str, hint: &str, error: Option<&str>) -> Markup {
     let about = format!("{name}-about");
     html! {

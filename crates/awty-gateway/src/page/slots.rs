@@ -47,7 +47,6 @@ const DAY: Span = Span {
     buckets: 25,
 };
 
-/// The pending checks of a time range by step and job, and the open hours of calendars.
 pub struct Coming {
     /// `None` if there are too many checks to count.
     rows: Option<Vec<Value>>,

@@ -129,7 +129,6 @@ impl Visit {
         self.ask(method, path, body.map(|body| body.to_string()), None).await
     }
 
-    /// Changes a schedule. Fails if the schedule has changed since `version`.
     pub async fn put(&self, path: &str, body: String, version: Option<&str>) -> Result<Called, Fail> {
         self.ask(Method::PUT, path, Some(body), version).await
     }

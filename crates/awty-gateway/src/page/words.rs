@@ -47,7 +47,6 @@ pub fn millis(millis: i64) -> String {
     let (size, name) = UNITS[first];
     let rest = millis % size;
     match UNITS.get(first + 1).filter(|(next, _)| rest >= *next) {
-        // A duration of a day or more has no minutes.
         Some((next, below)) => format!("{} {name} {} {below}", millis / size, rest / next),
         None => format!("{} {name}", millis / size),
     }
@@ -58,7 +57,6 @@ pub fn seconds(value: &Value) -> Option<String> {
     value.as_f64().map(|seconds| millis((seconds * 1_000.0).round() as i64))
 }
 
-/// Writes a number with its noun: `1 row`, `3 rows`.
 pub fn count(number: i64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }

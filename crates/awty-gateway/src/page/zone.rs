@@ -15,7 +15,6 @@ pub const COOKIE: &str = "zone";
 /// No time zone has a longer name than this.
 const LONGEST: usize = 64;
 
-/// Runs a request with the time zone in its cookie. An unknown zone counts as UTC.
 pub async fn within<F: Future>(headers: &HeaderMap, request: F) -> F::Output {
     let zone = cookies::value(headers, COOKIE).and_then(|name| find(&name)).unwrap_or(TimeZone::UTC);
     ZONE.scope(zone, request).await

@@ -1,4 +1,4 @@
-//! Injects faults into gateways, the server and the network while the gateways make scheduled calls and single calls.
+//! Injects faults into gateways, the server and the network while the gateways make calls.
 //!
 //! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` determines the order of the
 //! faults.

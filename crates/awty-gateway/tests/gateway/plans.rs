@@ -40,7 +40,6 @@ fn a_page_of_the_history_reads_no_row_of_another_tenant() {
     assert!((20..=60).contains(&rows), "{rows} rows were read for a page of 20: {plan:#}");
 }
 
-/// Each load of the home view reads the checks of the next hour. Later checks must not increase the cost.
 #[test]
 fn the_next_hour_reads_no_check_that_is_due_later() {
     let (shop, _gateway, _app) = open();

@@ -52,7 +52,7 @@ fn a_function_is_tried_and_undone() {
     assert_eq!(reader.post(LIFE, &[("job", "done")]).status, 403);
     assert!(!reader.shows("/entity?name=orders&key=2", &["mail"]).contains("What would"));
     assert_eq!(browser.post("/entity?name=orders&key=2", &[("job", "mail")]).status, 422);
-    // The page runs a function only for the role of the job, and not for a role that may SET ROLE to this role.
+    // Only the role of the job may run its function, even if another role may SET ROLE to this role.
     shop.cluster.execute("postgres", &["GRANT app TO other"]);
     let member = Browser::of(&shop, &gateway, "other", "write");
     assert!(!member.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
@@ -60,7 +60,6 @@ fn a_function_is_tried_and_undone() {
     assert!(refused.status == 403 && refused.text.contains("can be tried only by role"), "{}", refused.text);
 }
 
-/// The function runs in a session of the gateway's role, which can SET ROLE to any tenant.
 #[test]
 fn a_tried_function_gets_no_right_of_the_gateway() {
     let (shop, gateway, _) = open();

@@ -47,7 +47,6 @@ impl Browser {
     }
 }
 
-/// Order 1 is late now. Order 2 becomes late in the next hour.
 pub fn watch(shop: &Shop) {
     shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO app"]);
     shop.app(

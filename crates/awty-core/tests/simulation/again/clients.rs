@@ -68,8 +68,8 @@ impl World {
         }
     }
 
-    /// A client replaces the check. Planned times before the replaced check then get no further check. If the replaced
-    /// check has run, its own planned time gets none either.
+    /// A client replaces the check. Planned times before the check then get no further check. If the check has run, its
+    /// own planned time gets none either.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };

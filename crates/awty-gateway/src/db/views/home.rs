@@ -50,7 +50,7 @@ pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
     WHERE NOT EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.entity_name = h.entity_name AND e.entity_key = h.entity_key AND e.job = j.job OFFSET 0)
     LIMIT $1) AS ended";
 /// Finds repeating jobs whose last run failed, or whose last success is older than the period of the next check. A cron
-/// expression has no period, so a job with one is found only if its last run failed.
+/// expression has no period, so only the last run counts.
 pub const BEHIND: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', j.job, 'every', ", ms!("r.every"), ", 'cron', r.cron, 'last', s.last_success_at)
     FROM awty.job AS j CROSS JOIN LATERAL (
@@ -90,8 +90,8 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     ORDER BY c.calendar, p.part";
 pub const TARGETS: &str = "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
     FROM awty.target AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
-/// Finds what may stop checks: a standby, a paused job, a target that is blocked or has an open breaker, and a full
-/// target. Also says whether a check is pending.
+/// Finds what may stop checks: a standby, a paused job, and a target that is blocked, open or full. Also says whether a
+/// check is pending.
 pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
         'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused),
         'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
@@ -131,8 +131,6 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
     all(request, BEHIND, &[&limit]).await
 }
 
-/// Returns the number of checks by job and step. Returns `None` for more than [`MOST_AHEAD`] checks, because counting
-/// them takes long.
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<Vec<Value>>, Trouble> {
     if number(request, DUE_AHEAD, &[&ahead, &(MOST_AHEAD + 1)]).await? > MOST_AHEAD {
         return Ok(None);
