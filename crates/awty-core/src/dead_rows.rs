@@ -9,8 +9,8 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// A large table is vacuumed at this many dead rows per page. For comparison, a page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, because a short backlog of
-/// checks may be over by then.
+/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, because a short backlog
+/// may be over by then.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 

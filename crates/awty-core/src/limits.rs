@@ -154,7 +154,7 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
-/// Displays a time in the largest unit that gives a whole number, as PostgreSQL's settings do.
+/// Displays a time in the largest unit that gives a whole number.
 pub struct Shown(pub TimeDelta);
 
 impl fmt::Display for Shown {

@@ -16,7 +16,7 @@ pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 pub struct Target {
     pub concurrency: Option<u32>,
     pub pace: Option<Pace>,
-    /// No call begins before this time, because a user or the target itself has blocked the target.
+    /// A user or the target itself has blocked all calls until this time.
     pub blocked_until: Option<Time>,
     pub in_flight: u32,
     pub tokens: Option<Tokens>,

@@ -68,7 +68,7 @@ impl Occurrence {
         self.passed.unwrap_or(own)
     }
 
-    /// If `check_now` runs a check before its planned time, the run is extra, and the planned time still gets a check.
+    /// A run by `check_now` before the planned time is extra, so the planned time still gets a check.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -102,7 +102,7 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// A planned time gets another check only if its delayed time (planned time plus delay) is after the returned time.
+    /// A planned time gets another check only if its delayed time is after the returned time.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.

@@ -106,7 +106,7 @@ impl<Z: Zone> Levels<Z> {
         self.after(start, self.within)
     }
 
-    /// Levels are numbered from 1. If a time is beyond the calendar's reach, the result is [`Time::MAX_UTC`].
+    /// Levels are numbered from 1. A time beyond the calendar's reach is [`Time::MAX_UTC`].
     pub fn time(&self, level: u32, start: Time) -> Option<Time> {
         let place = usize::try_from(level).ok()?.checked_sub(1)?;
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
@@ -161,8 +161,8 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
-    /// opening if the calendar is closed. The calendar is still open at the time of its closing, because open time may
-    /// end then.
+    /// opening if the calendar is closed. At its closing, the calendar still counts as open, because open time may end
+    /// then.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

@@ -38,7 +38,7 @@ pub struct Alert {
     /// Whether the alert was sent at its present level. A message from before the last hold ended does not count.
     pub is_told: bool,
     pub told_at: Option<Time>,
-    /// Time of the last reminder, even if the reminder was not sent, because the alert was on hold.
+    /// Also set by a reminder that was not sent, because the alert was on hold.
     pub reminded_at: Option<Time>,
     pub hold: Option<Hold>,
 }

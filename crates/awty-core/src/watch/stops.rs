@@ -45,7 +45,6 @@ impl Stops {
         self.since = self.since.or(Some(at.max(earliest).max(last)));
     }
 
-    /// Ends the present stop, or drops the stop if its length would be zero.
     pub fn end(&mut self, at: Time) {
         let Some(since) = self.since.take().filter(|since| *since < at) else { return };
         match self.past.last_mut() {

@@ -92,7 +92,6 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// A restart loses processes, open transactions and hints about due checks.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {

@@ -13,7 +13,6 @@ enum Place {
 struct Entry {
     job: usize,
     place: Place,
-    /// A run may commit only if it has read the check's present version.
     version: u64,
     not_before: Time,
     since: Mono,

@@ -1,4 +1,4 @@
-//! A simple model of targets, which have limits and circuit breakers, and can be blocked.
+//! A simple model of targets with limits, blocks and circuit breakers.
 
 use super::{Replay, from_environment};
 use crate::dice::Dice;

@@ -1,4 +1,4 @@
-//! A send is a single HTTP call that a client requests with a key.
+//! A send is a single HTTP call with a key.
 //!
 //! Invariant: each key is used for only one send.
 

@@ -82,8 +82,7 @@ impl Worker {
         }
     }
 
-    /// Halves a batch that could not be stored, again and again, until only the answers that cause the failure are
-    /// left.
+    /// Halves a failed batch again and again, until only the answers that cause the failure are left.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

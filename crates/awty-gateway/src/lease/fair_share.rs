@@ -1,5 +1,5 @@
-//! Keeps one tenant from taking all places for concurrent calls. The limits are per job, because each tenant is one
-//! role with one job.
+//! Keeps one tenant from taking all places for concurrent calls. Limits are per job, because each tenant is one role
+//! with one job.
 
 use std::collections::HashMap;
 

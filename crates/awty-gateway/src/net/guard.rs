@@ -26,7 +26,6 @@ pub struct Guard {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The port is below 1024, and is neither 80 nor 443.
     Port(u16),
     /// The address belongs to a registered network that is not globally reachable.
     Special(IpAddr, &'static str),

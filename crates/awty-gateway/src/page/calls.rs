@@ -87,8 +87,8 @@ impl Last {
     }
 }
 
-/// Says which stop of calls ended during the call's delay. If other endpoints were called in that time, only a stop of
-/// this schedule can be the cause.
+/// Says which stop of calls ended during the call's delay. If other endpoints were called meanwhile, only this schedule
+/// can have been stopped.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);

@@ -103,7 +103,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     Ok(frame::live(visit, &format!("{name} {key}"), body))
 }
 
-/// Offers to run the check's function. Shows nothing for an external job, because it has no function.
+/// Offers to run the check's function, except for an external job, which has no function.
 fn trial(check: &Value, writes: bool) -> Markup {
     let Some(is_own) = check["tries"].as_bool() else { return html! {} };
     let [name, key, of] = ["name", "key", "job"].map(|name| string(&check[name]));

@@ -29,7 +29,6 @@ pub struct Form {
 impl Form {
     pub fn of(text: &[u8]) -> Self {
         let fields = url::form_urlencoded::parse(text).into_owned().map(|(name, value)| {
-            // Browsers send each line break as CR and LF.
             let value = value.replace("\r\n", "\n");
             let value = if EXACT.contains(&name.as_str()) { value } else { value.trim().to_owned() };
             (name, value)

@@ -53,7 +53,6 @@ impl Filled {
         Filled { values, version: found.header(header::ETAG).map(str::to_owned), ..Filled::default() }
     }
 
-    /// If the API refused the request, puts each error at its field. Returns any other failure.
     fn refused(mut self, fail: Fail) -> Result<Self, Fail> {
         let Fail::Problem(status @ (400 | 409 | 413 | 422), problem) = fail else { return Err(fail) };
         for error in problem["errors"].as_array().into_iter().flatten() {

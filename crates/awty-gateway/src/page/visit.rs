@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The page refuses answers of the API with more than this many bytes.
 const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
 
 pub struct Visit {
@@ -30,7 +29,6 @@ pub struct Visit {
     micros: AtomicU64,
 }
 
-/// A database transaction for reading, and when the view asked for the transaction.
 pub struct Reading {
     request: Request,
     begun: Instant,

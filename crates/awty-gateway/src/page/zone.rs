@@ -12,7 +12,6 @@ tokio::task_local! {
 }
 
 pub const COOKIE: &str = "zone";
-/// No time zone has a longer name than this.
 const LONGEST: usize = 64;
 
 pub async fn within<F: Future>(headers: &HeaderMap, request: F) -> F::Output {
