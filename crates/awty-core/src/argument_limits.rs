@@ -1,11 +1,11 @@
-//! Maximum lengths of the arguments of SQL functions in bytes, and maximum numbers of elements.
+//! Limits of the arguments of SQL functions: lengths in bytes, and numbers of elements.
 
 use chrono::TimeDelta;
 
 /// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
-/// Leaves room for a quoted table name with its schema.
+/// This length leaves room for a quoted table name with its schema.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;

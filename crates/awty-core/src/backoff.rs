@@ -13,7 +13,7 @@ pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
 }
 
-/// Turns the random number `chance` into a change of the wait in thousandths.
+/// Turns the random number `chance` into a change of a wait, in thousandths.
 pub fn spread(chance: u64) -> i32 {
     let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32

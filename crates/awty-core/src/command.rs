@@ -1,4 +1,4 @@
-//! Recognises an SQL command in place of a function's name, because only a command has a space after its first word.
+//! Recognises an SQL command in place of a function's name by its first word and the space after this word.
 
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
 const QUOTED: [&str; 13] = [

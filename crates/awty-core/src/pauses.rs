@@ -27,7 +27,7 @@ impl Pauses {
         self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(locked)), locked.saturating_add(1));
     }
 
-    /// Pauses the check shortly, because a suspect (a check that may have crashed the server) runs alone.
+    /// Pauses the check for a short time, because a suspect (a check that may have crashed the server) runs alone.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(0)), 0);
     }

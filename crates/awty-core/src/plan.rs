@@ -24,7 +24,7 @@ pub struct Role {
     pub wants_help: bool,
     /// Number of the role's workers, including starting workers, but without stuck workers.
     pub workers: u32,
-    /// Stuck workers still run after the order to terminate. They count only against the maximum of their role.
+    /// Stuck workers keep running after the signal to terminate. They count only against the maximum of their role.
     pub stuck: u32,
     /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const GRACE: Duration = Duration::from_secs(2);
 /// The launcher cancels a run this long after its timeout, because the worker's own timer should end the run first.
 pub const SLACK: Duration = Duration::from_millis(250);
-/// A run that continues this long after the order to terminate is stuck.
+/// A run that continues this long after the signal to terminate is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,8 +22,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Number of connections of each pool. Each kind of statement has its own pool, so that waiting statements do not delay
-/// other kinds.
+/// Connections of each pool. Each kind of statement has its own pool, so that waiting statements do not delay other
+/// kinds.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 const OF_REQUESTS: usize = api::CHANGES + api::READS;

@@ -35,7 +35,7 @@ pub enum Passed {
 pub enum Before {
     NotYet,
     Run,
-    /// The next check is due at this time. It replaces the present check without an entry in the history.
+    /// The next check is due at this time, and replaces the present check without an entry in the history.
     Replace(Time),
     End {
         outcome: Outcome,

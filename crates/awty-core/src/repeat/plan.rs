@@ -158,7 +158,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// Returns the shortest time between two planned times. More than a day counts as a day.
+    /// Returns the shortest time between two planned times. A longer time than a day counts as a day.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),

@@ -22,8 +22,8 @@ pub enum RowState<'a> {
     /// The row is gone, or its clock has not started.
     Gone,
     Waiting {
-        /// If the rule has `due`, this is the row's due time. If not, the row counts as waiting since this time. A
-        /// stored `-infinity` is [`Time::MIN_UTC`].
+        /// If the rule has `due`, this is the row's due time. If not, this is the time from which the row counts as
+        /// waiting. A stored `-infinity` is [`Time::MIN_UTC`].
         start: Time,
         /// The time when awty first saw the row with this `start`.
         seen: Time,
@@ -33,12 +33,13 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. At level 0 the row is not late. A reminder was due, or a client holds the alert.
+    /// The highest level that was raised. Level 0 means that a reminder was due or a client holds the alert, although
+    /// the row is not late.
     pub level: u32,
-    /// Whether the alert was sent at its present level. A message from before the last hold ended does not count.
+    /// Whether the alert was sent at its present level. Messages before the end of the last hold do not count.
     pub is_told: bool,
     pub told_at: Option<Time>,
-    /// Also set by a reminder that was not sent, because the alert was on hold.
+    /// A reminder that was not sent because of a hold also sets this time.
     pub reminded_at: Option<Time>,
     pub hold: Option<Hold>,
 }

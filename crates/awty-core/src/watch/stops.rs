@@ -34,7 +34,7 @@ impl Stops {
         self.since
     }
 
-    /// Returns only the past stops. While the row's clock is stopped, only they determine the check's time.
+    /// Returns only the past stops. While the row's clock is stopped, only the past stops determine the check's time.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }

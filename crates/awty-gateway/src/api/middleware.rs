@@ -36,7 +36,7 @@ pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Nex
     response
 }
 
-/// Returns how many KiB to reserve for a body of the declared length. A small body needs none.
+/// Returns how many KiB to reserve for a body of the declared length. A small body needs no reservation.
 fn room(said: Option<u64>, largest: usize) -> u32 {
     let said = said.and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(largest, |length| length.min(largest));

@@ -18,7 +18,7 @@ const SLOW: usize = 1;
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// Memory limit of each role in KiB. Large request bodies, unread answers and forms have one such limit each.
+/// Memory limit of each role in KiB. It applies separately to large request bodies, unread answers and forms.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -128,7 +128,7 @@ impl Permits {
     }
 
     /// Forms have their own memory limit, because a form keeps its memory while its request to the API needs memory
-    /// too. With one limit for both, they could wait for each other.
+    /// too. With one limit for both, the form and its request could wait for each other.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

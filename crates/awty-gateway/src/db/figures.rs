@@ -10,11 +10,12 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Number of failing schedules, or of pending checks whose last run failed if the extension awty_http is missing.
+    /// Number of failing schedules. If the extension awty_http is missing, number of pending checks whose last run
+    /// failed.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
-    /// Numbers of ended checks, in the order done, failed, timed out, other.
+    /// Numbers of ended checks by outcome: done, failed, timed out, and all others.
     pub ends: [i64; 4],
 }
 

@@ -124,7 +124,7 @@ impl Db {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// Runs as a new statement after the claim, so that the query's snapshot contains the claim.
+    /// This query is a separate statement after the claim, so that its snapshot contains the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
         let rows = self

@@ -14,7 +14,7 @@ pub struct Standing {
     pub slot: Option<Duration>,
 }
 
-/// A job that the gateway may claim, as a member of the job's role.
+/// The gateway's role is a member of this job's role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub name: String,

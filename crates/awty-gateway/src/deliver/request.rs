@@ -20,7 +20,7 @@ pub struct Delivery {
     /// The tenant's ids and signing keys are derived from this random number.
     pub tenant: i64,
     pub entity_name: String,
-    /// Path and query of the URI. If the call is a send, `#` and its key follow.
+    /// Path and query of the URI. If the call is a send, `#` and the send's key follow.
     pub entity_key: String,
     /// Number of failed attempts in a row before this attempt, plus one.
     pub attempt: u32,

@@ -1,5 +1,5 @@
-//! One statement claims checks of many jobs. A job that makes the statement fail stops all these claims, so the job is
-//! left out of claims for a while.
+//! One statement claims checks of many jobs. A job that makes the statement fail stops all these claims, so this job is
+//! left out for a while.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};

@@ -19,8 +19,8 @@ const LARGEST: usize = 1_000;
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between the end of a call and the next claim. It is shorter than a slot, because a target at its limit can
-/// accept the next call at once.
+/// Pause between the end of a call and the next claim. The pause is shorter than a slot, because a target at its limit
+/// can accept the next call at once.
 const FOLLOW: Duration = Duration::from_millis(100);
 /// The pause `FOLLOW` before the next claim ends early after this many stored answers.
 const ENOUGH: usize = 100;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// SQLSTATEs of a failed claim. Its job was removed, has a function now, or may no longer be claimed by the gateway.
+/// A claim fails with these SQLSTATEs if its job was removed, has a function now, or may no longer be claimed by the
+/// gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {

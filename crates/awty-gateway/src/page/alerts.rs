@@ -1,4 +1,4 @@
-//! `/alerts`: rows that are late, with the holder of each alert, and rows that were late earlier.
+//! `/alerts`: rows that are late or were late earlier, with the client that holds each alert.
 
 use super::fail::View;
 use super::frame;

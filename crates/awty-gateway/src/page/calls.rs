@@ -10,7 +10,6 @@ use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A call that starts more than this after its slot is shown as late.
 const LATE: TimeDelta = TimeDelta::seconds(10);
 
 /// Causes of a delay. For each cause, the page shows these words before the time at which the cause ended.

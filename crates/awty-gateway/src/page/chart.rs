@@ -100,7 +100,7 @@ pub struct Block {
     pub high: f64,
 }
 
-/// Returns the blocks (rectangles) of each series, beginning with the lowest series of the stack.
+/// Returns the blocks (rectangles) of each series, beginning with the lowest series.
 pub fn stack(series: &[Vec<Option<f64>>], top: f64) -> Vec<Vec<Block>> {
     let count = series.iter().map(Vec::len).max().unwrap_or(0);
     let mut below = vec![0.0; count];

@@ -12,8 +12,8 @@ use serde_json::Value;
 pub enum Fail {
     /// No person is signed in. The text is the path that the page shows after the sign-in.
     SignIn(String),
-    /// The browser has left out the cookie, because a link on another site led here. If the page loads itself again,
-    /// the browser sends the cookie.
+    /// The browser has left out the cookie, because a link on another site led to the page. If the page loads itself
+    /// again, the browser sends the cookie.
     Again,
     Problem(u16, Value),
     Refused(u16, String),

@@ -10,7 +10,6 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 const ROWS: usize = 10;
-/// The page counts at most this many failures. Above this number, it says "more than".
 const MANY: usize = 100;
 
 pub async fn show(visit: Visit) -> View {

@@ -1,4 +1,4 @@
-//! `/rules`: each rule in a sentence, with the share of rows that met the rule in time.
+//! `/rules`: each rule in a sentence, with the share of rows that were not late.
 
 use super::fail::View;
 use super::frame;

@@ -28,7 +28,7 @@ const BUCKETS: [(&str, i64, usize, &str); 7] = [
     ("6h", 21_600, 360, "90 days"),
     ("1d", 86_400, 360, "360 days"),
 ];
-/// The page does not show this reason of awty, because the check has only just become due.
+/// The page leaves out this reason for a wait, because the check has only just become due.
 const ABOUT_TO_RUN: &str = "it is due, and waits for an external worker";
 
 const USUAL: usize = 3;

@@ -25,7 +25,7 @@ const FIELDS: [(&str, &str, &str); 6] = [
 ];
 const METHODS: [&str; 6] = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"];
 
-/// The API can read all parts of the form's request except for the stored body, so an unreadable request means this.
+/// If the API cannot read the form's request, the stored body is the cause, because the API can read all other parts.
 const TOO_DEEP: &str = "The body of this schedule is nested more deeply than the API reads. To change the schedule, call \
     awty_http.schedule() in the database.";
 
@@ -35,7 +35,6 @@ struct Filled {
     errors: BTreeMap<String, String>,
     /// An error that belongs to no single field.
     other: Option<String>,
-    /// The API's ETag of the version that the person has seen.
     version: Option<String>,
 }
 

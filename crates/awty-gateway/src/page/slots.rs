@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 const ROWS: i64 = 200;
 
 pub struct Span {
-    /// Value of the query parameter in the address.
     name: &'static str,
     title: &'static str,
     heaviest: &'static str,

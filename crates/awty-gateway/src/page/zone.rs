@@ -33,7 +33,7 @@ pub fn name() -> String {
 
 /// Writes a time in the person's zone. `form` is a format of strftime.
 pub fn written(at: DateTime<Utc>, form: &str) -> String {
-    // `jiff` may not know a year that `chrono` knows. The time is then written in UTC.
+    // Years that `jiff` does not know are written in UTC.
     let written = Timestamp::from_microsecond(at.timestamp_micros()).ok();
     let written = written.and_then(|at| jiff::fmt::strtime::format(form, &at.to_zoned(zone())).ok());
     written.unwrap_or_else(|| at.to_rfc3339())

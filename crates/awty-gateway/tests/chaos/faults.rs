@@ -28,7 +28,6 @@ impl Faults {
         Faults { random: StdRng::seed_from_u64(seed), counts: Counts::default() }
     }
 
-    /// Waits between two faults, because a fault directly after the previous fault has no effect.
     fn pass(&mut self, milliseconds: std::ops::Range<u64>) {
         let until = std::time::Instant::now() + Duration::from_millis(self.random.random_range(milliseconds));
         while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {

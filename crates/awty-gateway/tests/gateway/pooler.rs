@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Number of server connections that PgBouncer may open. Two gateways must share them, because they need more.
+/// PgBouncer may open this many server connections, which two gateways must share.
 const POOL: i64 = 3;
 
 fn program() -> String {

@@ -22,7 +22,7 @@ fn reads_of_a_role_go_on_while_its_changes_wait() {
     read_while_changes_wait(&shop, &[&app], &app, "2");
 }
 
-/// A read must be answered although no change ends and releases its connection.
+/// A read must be answered although no change releases its connection.
 fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
     let paths: Vec<String> = writers
         .iter()

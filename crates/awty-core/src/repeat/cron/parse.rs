@@ -129,7 +129,7 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// Weekdays begin with 1 here, because 0 and 7 both mean Sunday.
+/// In the suggestion, weekdays begin with 1, because 0 and 7 both mean Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };

@@ -77,7 +77,7 @@ fn one_day_field_is_enough_unless_either_begins_with_a_star() {
 fn leap_days_come_in_leap_years_only() {
     let leap_days = moments("0 0 29 2 *", "2095-01-01T00:00:00Z", 2);
     assert_eq!(leap_days, ["2096-02-29 00:00:00", "2104-02-29 00:00:00"]);
-    // The next such day comes after 40 years instead of 28, because 2100 is not a leap year.
+    // The next matching day comes after 40 years instead of 28, because 2100 is not a leap year.
     let sundays = moments("0 0 29 2 */7", "2088-02-29T00:00:00Z", 2);
     assert_eq!(sundays, ["2128-02-29 00:00:00", "2156-02-29 00:00:00"]);
     assert_eq!(moments("0 0 30 2 *", "2026-01-01T00:00:00Z", 1), [""; 0]);

@@ -69,7 +69,7 @@ impl World {
     }
 
     /// A client replaces the check. Planned times before the check then get no further check. If the check has run, its
-    /// own planned time gets none either.
+    /// own planned time gets no further check either.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };

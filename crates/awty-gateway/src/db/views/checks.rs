@@ -186,7 +186,7 @@ pub async fn check_now(request: &Request, (name, key, job): (&str, &str, Option<
     request.maybe(CHECK_NOW, &[&name, &key, &job]).await.map(drop)
 }
 
-/// Runs a job's function for one entity. The session is closed, which undoes all changes.
+/// Runs a job's function for one entity. Closing the session undoes all changes.
 pub async fn dry_run(mut request: Request, (name, key, job): (&str, &str, &str)) -> Result<Value, Trouble> {
     request.close_session();
     request.rows(OWN_SETTINGS, &[]).await?;

@@ -90,8 +90,8 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     ORDER BY c.calendar, p.part";
 pub const TARGETS: &str = "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
     FROM awty.target AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
-/// Finds what may stop checks: a standby, a paused job, and a target that is blocked, open or full. Also says whether a
-/// check is pending.
+/// Finds what may stop checks: a standby, a paused job, and a target that is blocked or full, or has an open breaker.
+/// Also says whether a check is pending.
 pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
         'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused),
         'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
