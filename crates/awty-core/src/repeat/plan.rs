@@ -24,7 +24,7 @@ pub enum Rhythm {
 }
 
 impl Rhythm {
-    /// If true, the user must give a time zone, because UTC would be a surprising default.
+    /// If true, the user must give a time zone, because users do not expect UTC.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),

@@ -8,11 +8,12 @@ const PART: usize = 4;
 
 /// Returns the jobs to claim, and the maximum number of checks in one claim. A single job may use all free places.
 ///
-/// With several jobs, a job's running calls may take at most a quarter of all places, and at most `CALLS` times the
-/// free places. One free place is reserved for each job without running calls, but at most half of all places.
+/// With several jobs, the running calls of each job have a limit: a quarter of all places, or `CALLS` times the free
+/// places if this is less. One free place is reserved for each job without running calls, but at most half of all
+/// places.
 ///
-/// A job at three quarters of its limit is left out, because its claims would be small. All checks of a claim may
-/// belong to the job nearest to its limit, so a claim has at most as many checks as this job may start.
+/// A job with three quarters of its limit is left out, because its claims would be small. All checks of a claim may
+/// belong to one job, so a claim has at most as many checks as the busiest job may start.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

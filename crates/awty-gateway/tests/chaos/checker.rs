@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Path of a call, its planned time in microseconds, and how often the endpoint asked for another call.
+/// Path of a call, its planned time in microseconds, and how often the endpoint had asked for a further call.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]
