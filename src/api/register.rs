@@ -72,7 +72,8 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Refuses, because an external worker and a worker of the server could otherwise run the same check.
+/// Refuses the call while leases are live, because an external worker and a worker of the server could run the same
+/// check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -186,7 +187,8 @@ fn unregister_job(args: &Args) -> Result<i64> {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {
-        // A superuser must be able to remove a job whose row is invalid. SAFETY: reads a variable.
+        // A superuser must be able to remove a job whose row is invalid.
+        // SAFETY: reads a variable.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };

@@ -253,14 +253,15 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // Without a job name, skips checks of rules, so that rules keep watching their rows.
+        // If the caller names no job, leaves out checks that rules have scheduled, so that the rules keep watching
+        // their rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Locks one check after the other. While a lock waits, a run may schedule the next check of the same key. The
-        // next check must be locked before later keys.
+        // Locks the checks one by one, in the order of their keys. While this session waits for a lock, a run may
+        // schedule the next check of the same key. This session must lock the next check before checks of later keys.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

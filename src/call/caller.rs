@@ -1,4 +1,4 @@
-//! Remembers who calls the function of a job in this process.
+//! Remembers whether a run or a client calls the function of a job in this process.
 
 use std::cell::Cell;
 

@@ -57,7 +57,7 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
         if pg_sys::XactReadOnly {
             return Err(Error::ReadOnly { function });
         }
-        // Allowed in a dry run, which undoes what the function does.
+        // A dry run may call the function, because the dry run undoes the function's changes.
         if pg_sys::InSecurityRestrictedOperation() && caller::of_function() != Some(Caller::Confined) {
             return Err(Error::Restricted { function });
         }

@@ -175,7 +175,8 @@ pub enum Error {
         schema: String,
         role: String,
     },
-    /// The job's role has more rights than the function's owner, who could change the function to use these rights.
+    /// The job's role has rights that the function's owner lacks. The owner could change the function to use these
+    /// rights.
     Untrusted {
         function: String,
         role: String,

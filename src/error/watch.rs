@@ -36,7 +36,8 @@ pub enum WatchError {
         argument: &'static str,
         what: String,
     },
-    /// The expression's value could change without a write of the row, so that no trigger would notice.
+    /// Refuses the expression, because its value can change without a write of the row. No trigger would notice the
+    /// change.
     NotStable {
         argument: &'static str,
         what: String,

@@ -1,5 +1,5 @@
-//! Invariant: PostgreSQL notifies listeners at commit, and awty updates counters and log after the commit. A run
-//! without a problem allocates no memory here.
+//! Invariant: PostgreSQL notifies listeners at commit, and awty updates the counters and the log after the commit.
+//! After a run without a problem, the update allocates no memory.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
@@ -38,7 +38,7 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// `next` is `None` if the repetition has no next check. Otherwise it says whether the next check is held.
+    /// `next` is `None` if the repetition has no next check. `Some` says whether the next check is held.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             results.push((check, fate, next));
@@ -135,7 +135,7 @@ struct UnwrittenFigures {
 }
 
 thread_local! {
-    /// A job stays in this list after its counters were written, so that later runs allocate nothing.
+    /// A job stays in this list after its counters were written, so that the job's later runs need no new memory.
     static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 

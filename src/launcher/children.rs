@@ -117,8 +117,8 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // Keeps the role's entry. If it were missing, a concurrent inspection would report the database as one
-            // without awty.
+            // Keeps the role's entry. Without the entry, a concurrent inspection would report that the database has no
+            // awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -153,8 +153,8 @@ impl Children {
         }
     }
 
-    /// All roles that found no free process ask again at the same time, so that the wait does not grow with the number
-    /// of roles.
+    /// All roles that found no free process ask again at the same time. Therefore the wait does not depend on the
+    /// number of these roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

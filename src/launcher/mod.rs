@@ -84,8 +84,8 @@ impl Launcher {
         wait
     }
 
-    /// Stores when awty was enabled, because checks that were due before count as missed. If the clock is set back, the
-    /// stored time follows.
+    /// Stores the time at which awty was enabled. Checks that were due before this time count as missed. If the clock
+    /// is set back, the stored time is also set back.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -194,15 +194,16 @@ fn watch(mono: Mono) -> Duration {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // No run is in progress, so SIGTERM does no harm even if the worker waits for a standby.
+                // The worker has no run in progress, so SIGTERM does no harm, even while the worker waits for a
+                // standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
                 }
                 continue;
             };
-            // An interrupt would end the worker's wait for a standby, but the commit would stay. The next run would
-            // then start although no standby has the commit.
+            // Does not interrupt a worker that waits for a standby. An interrupt ends only the wait, and the commit
+            // stays. The worker would then start the next run although no standby has the commit.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }

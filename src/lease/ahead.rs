@@ -1,7 +1,7 @@
 //! Finds out whether jobs have due checks for an external worker.
 //!
-//! The search in a job reads past all its live leases. The searches of one call share a limit, because roles with
-//! thousands of leases would otherwise delay the claims of other roles. Jobs with few live leases come first.
+//! The search in a job also reads the job's live leases. All searches of one call share a limit, so that roles with
+//! thousands of leases do not delay the claims of other roles. Jobs with few live leases are searched first.
 
 use super::statements::lease;
 use crate::pg::text::Text;
@@ -11,7 +11,7 @@ use awty_core::lease::Ahead;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// The searches of one call for several jobs read past this many live leases. Jobs with few live leases do not count.
+/// Limit on the live leases that one call for several jobs reads. Jobs with few live leases do not count.
 const MOST: i64 = 10_000;
 const FEW_AT_LEAST: i64 = 100;
 

@@ -51,7 +51,7 @@ fn target_standing(
 }
 
 calls! {
-    /// The block lasts at most [`ASKED`], because any role that may claim may call this function.
+    /// The function blocks a target for at most [`ASKED`], because any role that may claim may call the function.
     fn block_for_now -> bool = block;
 }
 
@@ -99,7 +99,7 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // External workers do not wait for this lock, because a report of a failure skips a locked target.
+    // External workers do not wait for this lock: a report of a failure skips a locked target.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

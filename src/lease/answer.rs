@@ -165,8 +165,8 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Returns whether a failure concerns the whole statement, which must then fail: cancellation, a serialization
-/// conflict, a lack of resources, or `lock_timeout`.
+/// Returns whether a failure must make the whole statement fail: a cancellation, a serialization conflict, a lack of
+/// resources, or `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
@@ -276,8 +276,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Reports with the same key are stored together: the job, the start of the lease, the due time, and whether the check
-/// has a row in `check_stat`.
+/// Reports are stored together if they have the same job, start of the lease, and due time, and if either all or none
+/// of their checks have rows in `check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {

@@ -18,7 +18,8 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// The jobs share the number of leases, because a role that keeps its checks locked would otherwise delay the others.
+/// The jobs share one limit on the number of leases, so that a role that keeps its checks locked does not delay the
+/// other jobs.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);

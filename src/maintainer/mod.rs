@@ -45,7 +45,8 @@ pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session_settings::override_settings();
-    // The maintainer waits for no standby, because no check runs before the first inspection has committed.
+    // The maintainer need not wait for a standby at its commits, because no check runs before the first inspection has
+    // committed.
     session_settings::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -57,8 +58,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // The database has no awty. If awty was installed in the last moments, another inspection was requested and
-            // needs the entry.
+            // The database has no awty. The entry stays if another inspection was requested, because awty may have been
+            // installed in the last moments.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -105,8 +106,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // A crash leaves rows in `in_flight`. They are handled before the first worker starts, because the rows of
-            // live workers look the same.
+            // A crash leaves rows in `in_flight`. The maintainer handles these rows before the first worker starts,
+            // because they look the same as the rows of live workers.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();

@@ -51,7 +51,8 @@ pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     );
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
-        // A failed task stops no check. So this problem must not replace a problem that stops checks.
+        // The failure of a task stops no check. So the failure must not replace, in `awty.status`, a problem that stops
+        // checks.
         if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == DatabaseProblem::None) {
             line.set_trouble(DatabaseProblem::Maintenance, now);
         }

@@ -1,6 +1,6 @@
-//! Locks that let one transaction at a time claim checks of a job, or write the state of a target.
+//! Locks on the claims of a job or on the state of a target. Only one transaction at a time has the lock.
 //!
-//! They are object locks with the OID of a table as their class, because no SQL command can take such a lock.
+//! The locks are object locks whose class is the OID of a table, because no SQL command can take a lock of this kind.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;

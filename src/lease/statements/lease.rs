@@ -22,8 +22,8 @@ statement! {
 }
 
 statement! {
-    /// Also returns the number of live leases, up to `most`. With `most` live leases, the statement does not read the
-    /// job's checks, and `is_due` is false.
+    /// Also returns the number of live leases, at most `most`. If `most` leases are live, the statement does not read
+    /// the job's checks, and `is_due` is false.
     pub fn ahead(job: &Text, now: Time, most: Option<i64>) -> (Ahead, i64) = query_latest(read_ahead),
     c"SELECT CASE WHEN $3 IS NULL OR n.live < $3
               THEN (SELECT true FROM awty.future_job AS f
@@ -147,7 +147,7 @@ statement! {
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// With plain `f.held`, a planner without statistics might read the whole index of held checks.
+// Does not use `f.held` alone, because a planner without statistics might read the whole index of held checks.
 statement! {
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"

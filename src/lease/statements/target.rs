@@ -1,6 +1,6 @@
-//! Invariant: a claim writes token buckets while it holds the lock on the job's claims. A report writes circuit
-//! breakers while it holds the target's lock, and skips a target that another session has locked. So claims and reports
-//! never wait for each other.
+//! Invariant: a claim writes token buckets while it has the lock on the job's claims. A report writes circuit breakers
+//! while it has the target's lock. A report skips a target that another session has locked. So claims and reports never
+//! wait for each other.
 
 use super::lease::DueCheck;
 use crate::pg::clock;
@@ -154,8 +154,8 @@ statement! {
 
 // Goes from target to target by index, so that the cost does not depend on the number of checks.
 statement! {
-    /// Returns targets of the job, each with whether a claim can give a lease for one of its checks. Stops after `due`
-    /// such targets, or after `steps` targets in all.
+    /// Returns targets of the job, and for each target, whether a claim can give a lease for one of the target's
+    /// checks. Stops after `due` targets that have such a check, or after `steps` targets in all.
     pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           (SELECT n.entity_name, d.is_due, 1, d.is_due::pg_catalog.int4
