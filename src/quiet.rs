@@ -1,7 +1,7 @@
 //! Ends holds of checks and pauses of jobs at their planned ends.
 //!
-//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if awty ends it later. A row that another
-//! session has locked waits for the next inspection.
+//! Invariant: `on_missed` uses the planned end of a hold or pause, even if awty ends it later. If another session has
+//! locked a row, the next inspection ends the row's hold or pause.
 
 use crate::pg::clock;
 use crate::repeat::continuation::{Continuation, Decision};
@@ -21,7 +21,7 @@ pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 pub type Place = (Time, i64);
 pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// Stands for all roles. Statements receive it as NULL.
+/// This value stands for all roles. Statements receive the value as NULL.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
@@ -42,16 +42,16 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Ends one piece of the holds, except locked holds. Returns where the next call continues, or `None` after the last
-/// piece.
+/// Ends the holds of up to `PIECE` checks, except holds that another session has locked. Returns where the next call
+/// continues, or `None` after the last hold.
 pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     let passed = hold::passed(now, role, after.0, after.1, PIECE);
     let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
     if ids.is_empty() {
         return None;
     }
-    // A concurrent run that has seen such a hold marks its check when it commits. The next statement then finds the
-    // check.
+    // A concurrent run that has seen the hold marks the check as held when the run commits. The next statement then
+    // finds the check.
     hold::remove_unheld(&ids, now);
     for held in future_job::lock_held(&ids, settings::max_crashes()) {
         end_hold(&held, now);

@@ -10,7 +10,7 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// PostgreSQL's deparser writes the columns of this alias without a prefix.
+/// PostgreSQL's deparser writes no prefix before the columns of a table with this alias.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
@@ -214,7 +214,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// Returns `false` only for a function whose body uses only PostgreSQL's own immutable functions.
+/// If the result is `false`, the function's body uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL's parser has written the column.
     unsafe {
@@ -246,8 +246,8 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     // SAFETY: a node's tag gives its type.
     unsafe {
         match (*node).type_ {
-            // Many casts to text depend on settings, although PostgreSQL marks them as immutable. A domain's
-            // constraint may be any expression.
+            // Many casts to text depend on settings, although PostgreSQL marks them as immutable. A cast to a domain
+            // evaluates the domain's constraint, which may be any expression.
             pg_sys::NodeTag::T_CoerceViaIO
             | pg_sys::NodeTag::T_CoerceToDomain
             | pg_sys::NodeTag::T_SQLValueFunction

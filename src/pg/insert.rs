@@ -1,10 +1,10 @@
 //! Inserts rows into a partitioned table without an executor, as COPY FROM does, because starting an executor costs
-//! more than the row itself.
+//! more than inserting the row.
 //!
-//! Invariant: a row is inserted in this way only if an INSERT would do the same. Constraints and index expressions run
-//! with the same user and `search_path` as in SQL.
+//! Invariant: a row is inserted in this way only if an INSERT would have the same result. Constraints and index
+//! expressions run with the same user and `search_path` as in SQL.
 //!
-//! Does not: fire triggers. So the table may have no deferrable constraint and no foreign key.
+//! Does not: fire triggers. Triggers check foreign keys and deferrable constraints, so the table may have neither.
 
 use super::owner::as_owner;
 use super::{changes, unbound};
@@ -61,7 +61,7 @@ unsafe fn insert_into<const N: usize>(
         }
         unbound::exec_cleanup_tuple_routing(state, routing);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // Frees the slots that tuple routing makes for partitions with another order of columns.
+        // Frees the slots that tuple routing creates for partitions whose columns have a different order.
         pg_sys::ExecResetTupleTable((*estate).es_tupleTable, false);
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::FreeExecutorState(estate);
@@ -74,7 +74,7 @@ unsafe fn insert_into<const N: usize>(
 ///
 /// # Safety
 ///
-/// `relation` stays open as long as `estate` exists, whose memory is the current one.
+/// `relation` stays open as long as `estate` exists. The memory context of `estate` is current.
 unsafe fn target(estate: *mut pg_sys::EState, relation: pg_sys::Relation) -> *mut pg_sys::ModifyTableState {
     // SAFETY: a node is zeroed memory with a tag. PostgreSQL reads the range table for foreign tables and violated
     // constraints.

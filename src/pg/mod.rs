@@ -1,4 +1,4 @@
-//! Only this module and `process` use PostgreSQL in unusual ways, which README.md lists.
+//! Only this module and `process` use PostgreSQL in unusual ways. README.md lists these ways.
 //!
 //! Invariant: no code in this module depends on jobs, checks or rules.
 

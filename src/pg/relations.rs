@@ -46,7 +46,7 @@ const RELATIONS: [Name; 21] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Every purpose locks this many relations, from the start of `RELATIONS`.
+/// Number of relations, from the start of `RELATIONS`, that awty locks for every purpose.
 const COMMON: usize = 15;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -54,13 +54,13 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Each purpose takes its strongest lock at once. A transaction that reads and then writes could deadlock with
-/// REINDEX, which excludes writers before readers.
+/// awty takes the strongest lock of a purpose at once. A transaction that reads and then writes could deadlock with
+/// REINDEX, because REINDEX keeps out writers before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Locks the history for writing only when a check ends, because a long client transaction must not block new
-    /// partitions.
+    /// Locks the history for writing only when a check ends, because the lock of a long client transaction would keep
+    /// awty from adding partitions.
     Write,
     Run,
     Lease,

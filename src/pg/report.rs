@@ -28,7 +28,7 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
     unsafe { pg_sys::ThrowErrorData(&mut error) };
 }
 
-/// Without this, users would see Rust's backtraces in the DETAIL.
+/// Keeps Rust's backtraces out of the DETAIL of errors.
 pub fn without_backtraces() {
     const SWITCH: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(SWITCH);

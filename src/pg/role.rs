@@ -18,7 +18,7 @@ pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// Also fixes the search path. With `by_settings`, fixes all settings that change the text of values.
+/// Also sets a fixed search path. If `by_settings` is true, also fixes all settings that change the text of values.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

@@ -5,7 +5,7 @@ const RAISE_EXCEPTION: &str = "P0001";
 /// The job's role no longer exists.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
-/// An error with the code of success (00000) gets P0001 instead.
+/// Returns P0001 for an error whose SQLSTATE is that of success (00000).
 pub fn text(code: i32) -> String {
     let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
     let text: String = (0..5).map(character).collect();

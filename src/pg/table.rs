@@ -196,7 +196,7 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// Qualified, because a bare `character` would mean `character(1)`.
+/// Returns the name with its schema, because `character` without a schema means `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
     // SAFETY: in a transaction. The name is copied.

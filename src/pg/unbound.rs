@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_long};
 
 pub type TimeoutHandler = unsafe extern "C" fn();
 
-/// PostgreSQL's struct, whose fields are private.
+/// A struct of PostgreSQL. Its fields are private to PostgreSQL.
 #[repr(C)]
 pub struct PartitionTupleRouting {
     _private: [u8; 0],
@@ -25,7 +25,7 @@ mod c {
         pub fn disable_timeout(id: c_int, keep_indicator: bool);
         // commands/sequence.h
         pub fn ResetSequenceCaches();
-        // tcop/tcopprot.h and postmaster/interrupt.h. pgrx's wrappers cannot be signal handlers.
+        // tcop/tcopprot.h and postmaster/interrupt.h. Declared here, because pgrx's wrappers cannot be signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
         // commands/async.h
@@ -140,7 +140,7 @@ pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
 
 /// # Safety
 ///
-/// The frame must have the function's arguments.
+/// The frame must contain the arguments of the function at `address`.
 pub unsafe fn call(
     address: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
     frame: pg_sys::FunctionCallInfo,

@@ -32,8 +32,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory. By default, it returns memory to the kernel once 128 kB are free. Freeing a
-/// larger block raises this threshold.
+/// Makes the C library keep freed memory. By default, the C library returns memory to the kernel once 128 kB are free.
+/// This function frees a larger block, because this raises the limit.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -93,7 +93,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // pqsignal() would not tell the handler which process sent the SIGTERM.
+        // Does not use pqsignal(), because its handlers do not learn which process sent the SIGTERM.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;

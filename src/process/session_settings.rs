@@ -14,7 +14,7 @@ pub fn override_settings() {
         (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),
-        // Parallel workers would escape the run's time limit.
+        // Disables parallel workers, because the run's time limit does not end them.
         (c"max_parallel_workers_per_gather", c"0"),
     ] {
         set(name, value);

@@ -1,8 +1,8 @@
-//! Cancels a run at its time limit. If the function catches the cancellation, the process is terminated after
+//! Cancels a run at its time limit. If the function catches the cancellation, awty terminates the process after
 //! [`GRACE`].
 //!
-//! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. It never interrupts a commit that waits for
-//! a synchronous standby, because PostgreSQL would keep the commit.
+//! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. A timer never interrupts a commit that
+//! waits for a synchronous standby, because the interrupt would end only the wait.
 
 use super::sync_rep;
 use crate::pg::unbound;
@@ -43,8 +43,8 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout)) };
 }
 
-/// Ends the session [`GRACE`] after [`arm_cancel`] or the session's `statement_timeout` cancels the call. Ending it is
-/// necessary, because the function can catch a cancellation and then change `statement_timeout`.
+/// [`arm_cancel`] or the session's `statement_timeout` cancels the call. This timer ends the session [`GRACE`] later,
+/// because the function can catch the cancellation and then change `statement_timeout`.
 pub fn arm_terminate(timeout: Duration) {
     // SAFETY: reads a setting.
     let of_statement = u64::try_from(unsafe { pg_sys::StatementTimeout }).unwrap_or_default();

@@ -94,8 +94,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first repetition. Workers may not know the repetition yet, so a due check is not left
-    /// to them.
+    /// Whether this repetition is the job's first. Workers may not know the first repetition yet, so a due check is not
+    /// left to them.
     is_first: bool,
 }
 

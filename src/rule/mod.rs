@@ -40,8 +40,8 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Skips the cache. The walk and the sweep need this, because other sessions see the commit that schedules them
-    /// some moments before they renew their caches.
+    /// Skips the cache, because a walk or sweep may start as soon as its check is committed. At this moment, the
+    /// session's cache may still be old.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();

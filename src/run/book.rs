@@ -30,7 +30,8 @@ impl Timing {
 
 pub struct Conflict;
 
-/// If `suspected` is false, only checks with failed runs have rows in `awty_internal.check_stat`.
+/// If `suspected` is false, no check is a suspect, so only checks with failed runs have rows in
+/// `awty_internal.check_stat`.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -42,7 +43,8 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // Without a repetition, the end of a check depends on nothing that the row's lock protects.
+        // If the check has no repetition, the row is not locked first, because the end of the check uses no data that
+        // the lock protects.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)

@@ -73,8 +73,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // The launcher can cancel the run until [`Self::note_end`] returns. A cancellation that arrives late is cleared
-        // afterwards.
+        // The launcher can cancel the run until [`Self::note_end`] returns. The code after `note_end` clears a
+        // cancellation that arrives late.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");

@@ -8,12 +8,13 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Longest time for which suspects wait until a dead worker's run is removed from `awty_internal.in_flight`.
+/// Longest time for which suspects wait until the maintainer removes a dead worker's run from
+/// `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves a free entry. If there is none, reserves the oldest entry of a dead worker, whose run is then not
-    /// counted against its checks.
+    /// Reserves a free entry. If no entry is free, reserves the oldest entry of a dead worker. The death of this worker
+    /// then does not count against the checks of its run.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -67,8 +68,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// A suspect must wait while `awty_internal.in_flight` names checks of a dead worker, because a crash would count
-    /// against them.
+    /// A suspect must wait while `awty_internal.in_flight` contains checks of a dead worker, because a crash of the
+    /// suspect would also count against these checks.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

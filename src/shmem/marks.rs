@@ -1,9 +1,9 @@
 //! Two files in `pg_stat/` tell the next start how the server ended, because a crash clears shared memory.
 //!
-//! The postmaster writes one file at a clean shutdown. The other file names the suspect in quarantine, which alone is
-//! blamed for a crash.
+//! The postmaster writes the first file at a clean shutdown. The second file names the suspect in quarantine. After a
+//! crash, only this suspect is blamed.
 //!
-//! A missing or broken file loses no check.
+//! If a file is missing or broken, no check is lost.
 
 use pgrx::{pg_guard, pg_sys};
 

@@ -40,10 +40,10 @@ pub struct SharedState {
     pub quarantined: Option<marks::EntryId>,
     /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Starts and ends of workers so far. A role stores this number when it is served, and the role with the smallest
-    /// number comes first.
+    /// Number of starts and ends of workers so far. When a role is served, its entry stores this number. The role with
+    /// the smallest stored number is served first.
     pub served: u64,
-    /// Roles that wait for a worker. If there are any, workers end after their batch.
+    /// Number of roles that wait for a worker. While the number is not 0, workers end after their batch.
     pub waiting: u32,
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,
@@ -103,7 +103,8 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// If no entry is free, replaces the entry of a role that is due later than `due`.
+    /// Returns the role's entry. A role without an entry gets a free entry, or the entry of a role that is due later
+    /// than `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
@@ -187,8 +188,9 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }
 
-/// Corrects PostgreSQL's count of held interrupts. If a library such as Citus catches an ERROR during an abort, the
-/// count becomes negative. pgrx then does not release the lock, and the process answers no signals.
+/// Corrects PostgreSQL's counter of held interrupts. If a library such as Citus catches an ERROR during an abort, the
+/// counter becomes negative. With a negative counter, pgrx does not release the lock, and the process answers no
+/// signals.
 fn correct_held_interrupts() {
     // SAFETY: a global of this process. No signal handler changes it.
     unsafe {

@@ -10,10 +10,10 @@ pub struct RoleEntry {
     pub role: pg_sys::Oid,
     /// Earliest due time of announced checks that no worker has taken, or [`NEVER`].
     pub due: Timestamp,
-    /// Earliest due time of checks that a worker is working through, or [`NEVER`] if all due checks have run.
+    /// Earliest due time of the checks that a worker is handling, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
-    /// For checks of a prepared transaction, which no worker sees before COMMIT PREPARED: when a worker searches for
-    /// them, and their earliest due time.
+    /// Two times for checks of a prepared transaction: when a worker searches for the checks, and their earliest due
+    /// time. No worker sees the checks before COMMIT PREPARED.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
     /// Failures of the role's workers in a row. A worker fails if it cannot connect, read or write, or if it is

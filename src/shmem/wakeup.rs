@@ -21,11 +21,12 @@ struct Pending {
     inspection: bool,
     adopted: bool,
     end: Option<Timestamp>,
-    /// Checks that the transaction has written. After a rollback, their rows are dead.
+    /// Number of checks that the transaction has written. If the transaction is rolled back, the rows of these checks
+    /// are dead.
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// Checks that the transaction has ended. After a commit, their rows are dead.
+    /// Number of checks that the transaction has ended. If the transaction commits, the rows of these checks are dead.
     ended: u64,
 }
 

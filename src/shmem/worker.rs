@@ -1,5 +1,5 @@
-//! A worker's entry also holds its claims. A PostgreSQL lock cannot be a claim, because the abort of a failed run would
-//! release it.
+//! A worker's entry also contains its claims. A PostgreSQL lock cannot serve as a claim, because the abort of a failed
+//! run releases the lock.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -13,7 +13,7 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// If a run takes longer than this, other workers may take the checks that its worker has prefetched.
+/// If a run takes longer than this time, other workers may take the checks that the run's worker has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {
@@ -27,15 +27,15 @@ pub struct WorkerEntry {
     pub named: bool,
     pub overran: bool,
     pub untold: Option<Untold>,
-    /// Index and generation of the worker that handles the abandoned run.
+    /// Index and generation of the entry of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
     pub busy_since: Option<Mono>,
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Checks that this worker plans to run next. The role's other workers skip them unless this worker is slow.
-    /// Another worker may still claim them.
+    /// Checks that this worker plans to run next. Unless this worker is slow, the role's other workers skip these
+    /// checks. The checks are not claimed, so another worker may still claim them.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 

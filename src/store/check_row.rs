@@ -1,10 +1,10 @@
 //! Reads and locks the row of a check.
 //!
-//! The table's access method takes the lock, because it tells whether another transaction or the run itself has changed
-//! the row.
+//! The table's access method takes the lock, because the access method tells whether another transaction or the run
+//! itself has changed the row.
 //!
-//! Invariant: a TID is used only in the transaction that read it. The transaction's table lock and snapshot keep the
-//! TID valid.
+//! Invariant: a TID is used only in the transaction that read it, because the transaction's table lock and snapshot
+//! keep the TID valid.
 
 mod own;
 mod row;
@@ -23,7 +23,7 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// Row locks are released at once, for `awty.travel()`.
+    /// Whether row locks are released at once, as `awty.travel()` does.
     gives_back: bool,
 }
 
@@ -115,8 +115,9 @@ impl Table {
     }
 
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // Without the primary key, each check is read separately, because a sequential scan cannot search for several
-        // ids. SAFETY: reads a setting.
+        // Without the primary key, reads each check separately, because a sequential scan cannot search for several
+        // ids.
+        // SAFETY: reads a setting.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
             return ids.filter_map(|id| self.read(id)).collect();

@@ -24,7 +24,7 @@ statement! {
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// `NOT f.held` would let the planner read the whole index of checks that are not held.
+// Does not use `NOT f.held`, because the planner could read the whole index of checks that are not held.
 statement! {
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
     c"UPDATE awty.future_job AS f SET held = true
@@ -62,7 +62,7 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// Stops at the first incomplete piece of the large table, because new rows may arrive all the time.
+// Stops at the first piece that is not full, because the search might never end while new rows arrive.
 statement! {
     fn select_piece(after: i64, piece: i64) -> (Option<i64>, Vec<i64>) = query(read_piece),
     c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.check_id) END, pg_catalog.array_agg(p.check_id) FILTER (
@@ -84,7 +84,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// Deletes rows that were left when a worker with an outdated list of suspects ended the checks.
+/// Deletes rows of checks that a worker with an outdated list of suspects has ended.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

@@ -1,4 +1,4 @@
-//! A hold also names the check's repetition, because the check's run may commit without seeing a new hold. The next
+//! A hold also names the check's repetition, because a run that does not see a new hold may end the check. The next
 //! inspection then moves the hold to the repetition's next check.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
@@ -38,7 +38,7 @@ statement! {
       RETURNING h.held_at, h.held_until"
 }
 
-// With plain `f.held`, a planner without statistics could read the whole index of held checks.
+// Does not use `f.held` alone, because a planner without statistics could read the whole index of held checks.
 statement! {
     pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,
     c"SELECT 1 FROM awty.future_job AS f
@@ -53,10 +53,11 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// Skips a hold that a client is releasing. If this statement has locked the hold, the client waits and then looks for
-// the hold again.
+// Skips a hold that a client is releasing. If this statement has locked the hold first, the client waits and then
+// searches for the hold again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. Does not set `held` yet.
+    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A later statement sets
+    /// `held`.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id

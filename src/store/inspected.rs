@@ -24,7 +24,7 @@ statement!(
 );
 
 statement! {
-    /// If a database has no job, a restore may be in progress. The restore must create the partitions itself.
+    /// If a database has no job, a restore may be in progress, and the restore must create the partitions itself.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
@@ -57,7 +57,7 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Locks checks that were committed after `awty.unregister()` had ended the job's checks.
+/// Locks checks that other sessions committed after `awty.unregister()` had ended the job's checks.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     lock_some_of(&select_orphans(limit))
 }

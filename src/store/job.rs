@@ -18,7 +18,7 @@ use std::collections::HashMap;
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
-    /// Empty if external workers claim the job's checks.
+    /// The schema is empty if external workers claim the job's checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// Without a slot width of the job, `limits.width` is the current value of `awty.slot`.
+    /// If the job has no slot width, `limits.width` is the current value of `awty.slot`.
     pub limits: Limits,
     pub terms: LeaseOptions,
 }

@@ -8,8 +8,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// unnest() is in the select list, because PostgreSQL would first write rows of FROM to disk. ON CONFLICT would double
-// the cost per row.
+// Calls unnest() in the select list, because PostgreSQL writes the rows of a function in FROM to disk first. Does not
+// use ON CONFLICT, because it doubles the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -19,8 +19,8 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
-// ON CONFLICT locks a conflicting row even if the WHERE condition is false. SET names a column of a unique index, so
-// that the lock is as strong as FOR UPDATE.
+// ON CONFLICT locks a conflicting row even if the WHERE condition is false. SET contains a column of a unique index,
+// because the lock is then as strong as the lock of FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -76,7 +76,7 @@ pub struct NewChecks {
 
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// Due time of each check. NULL if all checks are due at `slot`.
+    /// The due times of the checks. The array is NULL if all checks are due at `slot`.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,

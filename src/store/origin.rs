@@ -8,11 +8,11 @@ use crate::store::typed::number;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// A restore of a dump fills this table last. So a database with jobs or checks, but without a row here, is being
-// restored.
+// A restore of a dump fills this table last. So if a database has jobs or checks, but no row in this table, a restore
+// is in progress.
 //
-// After a restore of the server, an inspection writes 0 as the database's OID. So the database stays held, even after
-// pg_upgrade or a dump.
+// After a restore of the server, an inspection writes 0 as the database's OID. So the database stays held, even after a
+// later pg_upgrade or dump.
 statement! {
     fn select_hold(database: pg_sys::Oid, restored_at: Option<Time>) -> Option<i32> = query,
     c"SELECT pg_catalog.max(CASE
@@ -39,14 +39,14 @@ statement! {
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 }
 
-// Writes only if the table is empty. Otherwise two sessions that register jobs would wait for each other.
+// Writes only if the table is empty, so that two sessions that register jobs do not wait for each other.
 statement! {
     fn claim_own(database: pg_sys::Oid, restored_at: Option<Time>) = query,
     c"INSERT INTO awty_internal.origin (identity, database, restored_at) SELECT i.last_value, $1, $2 FROM awty_internal.identity AS i
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 }
 
-// Needed because logical replication copies rows but no sequences.
+// Moves the sequence past the used ids, because logical replication copies rows but no sequences.
 statement! {
     fn pass_used_ids() = query,
     c"SELECT pg_catalog.setval('awty.future_job_id_seq', u.id)

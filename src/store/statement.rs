@@ -1,5 +1,5 @@
-//! Invariant: a statement is planned once, and its plan uses indexes. A table that was empty at planning time may later
-//! have ten million rows.
+//! Invariant: a statement is planned once, and its plan uses indexes, because a table that is empty at planning time
+//! may later have ten million rows.
 
 use crate::pg::owner;
 use crate::pg::relations;
@@ -14,7 +14,7 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// Stands for the type of an array of rows of `awty.future_job`, whose OID differs between databases.
+/// Stands for the type "array of rows of `awty.future_job`", because the OID of this type differs between databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;

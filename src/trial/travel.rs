@@ -58,7 +58,7 @@ fn travel(
     >,
     ErrorReport,
 > {
-    // Checks that rules schedule for themselves belong to no entity.
+    // Leaves out walks and sweeps, because they belong to no entity.
     let is_entity =
         |ran: &TravelledRun| ![BACKFILL, SWEEP].map(str::as_bytes).contains(&ran.due.entity_name.as_bytes());
     let rows = go(&Args::new(fcinfo))?;
@@ -159,7 +159,7 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// If a set of checks fails, its halves run, down to single checks.
+/// If a run of several checks fails, runs each half of the checks separately, down to single checks.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {

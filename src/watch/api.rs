@@ -180,8 +180,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // Checks the right before the lock, so that a caller without the right locks no other user's table, and after the
-    // lock, because the right may have changed.
+    // Checks the right before the lock, so that a caller without the right cannot lock another user's table. Checks the
+    // right again after the lock, because the right may have changed.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -266,7 +266,7 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses a rule whose calendar is closed for so long that the search for due times would end before the last level of
+/// Refuses a rule if its calendar is closed for so long that the search for due times gives up before the last level of
 /// a new row.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
@@ -321,8 +321,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // Checks and attempts have no limits. Otherwise an alert could miss a level if its row is checked often, or if
-        // the rule's function keeps failing.
+        // Checks and attempts have no limits. With a limit, an alert could miss a level if its row is checked often, or
+        // if the rule's function keeps failing.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),

@@ -10,7 +10,7 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// An alert of the rule is open that the transaction's old snapshot cannot see, so the rule cannot end now.
+/// The rule cannot end now, because it has an open alert that the transaction's old snapshot cannot see.
 pub struct Unseen;
 
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {

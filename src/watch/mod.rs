@@ -2,14 +2,14 @@
 //! alert.
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
-//! - [`written`] handles written rows, for triggers.
-//! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
-//! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows. Both visit
+//! - [`written`] is called by triggers and handles written rows.
+//! - [`judge`] is called by runs and handles due rows. If the run fails, [`untold`] raises the alert.
+//! - [`walk`] adds the rows that are older than the rule. [`sweep`] compares open alerts with their rows. Both visit
 //!   rows in [`pieces`].
 //! - [`stops`] stores when the clocks of rows were stopped.
 //!
-//! Invariant: a row's check is locked before the row is read. A session that moves or ends a check also locks the
-//! check. So a run that read the row earlier is rolled back.
+//! Invariant: a session locks a row's check before it reads the row. A session that moves or ends a check also locks
+//! the check, so that a run that read the row earlier is rolled back.
 
 mod api;
 mod call;

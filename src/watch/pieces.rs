@@ -6,16 +6,18 @@ use crate::pg::text::Text;
 use crate::rule::Watched;
 use std::time::Duration;
 
-/// A piece that locks checks or alerts commits after this time, because clients that change the rows wait for it.
+/// Longest time for a piece that locks checks or alerts, because clients that change the rows wait until the piece
+/// commits.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
 /// Number of keys that a piece reads first. It is small, because `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
-/// `visit` gets a key and a limit. It visits the next keys after this key, up to the limit, and returns them.
+/// `visit` gets a key and a limit. It visits the next keys after this key, up to the limit, and returns the visited
+/// keys.
 ///
-/// Returns the last key of the piece, or `None` after the last key. A piece takes at most half of the job's timeout,
-/// and at most [`LOCKED`] if it locks rows.
+/// Returns the last key of the piece, or `None` if no key is left. A piece takes at most half of the job's timeout. A
+/// piece that locks rows also takes at most [`LOCKED`].
 pub fn piece(
     watched: &Watched,
     locks: bool,

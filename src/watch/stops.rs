@@ -19,7 +19,7 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the error of a run whose rows or alerts another transaction has changed or locked during the run.
+/// Returns the error of a run if another transaction has changed or locked rows or alerts during the run.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
@@ -43,16 +43,16 @@ pub enum Seeing {
     Inserted,
     /// The row's key has changed. Its old stops are forgotten, and the row counts as inserted.
     Renamed,
-    /// The row was already watched. A stop of the row begins or ends at this time.
+    /// The time at which a stop of a watched row begins or ends.
     Known(Time),
-    /// The row existed before its rule, and the walk has not visited it yet. It is handled like an inserted row that an
-    /// UPDATE has stopped or continued at this time.
+    /// The row is older than its rule, and the walk has not visited it yet. The row is handled as if it was inserted
+    /// and then stopped or continued by an UPDATE at this time.
     Unvisited(Time),
 }
 
 impl Clocks {
-    /// A client must have locked the rows' checks. A run has not locked them. It reads the clocks before the rows, and
-    /// [`Clocks::store_of_run`] notices later changes.
+    /// A client must have locked the rows' checks. A run has not locked the checks. Therefore a run reads the clocks
+    /// before the rows, and [`Clocks::store_of_run`] notices later changes.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();

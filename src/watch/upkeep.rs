@@ -18,7 +18,7 @@ use std::time::Duration;
 const ALERTS: i64 = 10_000;
 const MOST: Duration = Duration::from_secs(1);
 
-/// Repairs rules after a restore, because a dump lacks the OIDs of their functions and the functions' dependency on the
+/// Repairs rules after a restore. A dump contains neither the OIDs of a rule's functions nor their dependency on the
 /// table.
 pub fn repair(_now: Time) {
     let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));

@@ -1,5 +1,5 @@
-//! Walks through the rows that existed before their rule and adds checks for them, in pieces, in key order. After a
-//! calendar was replaced, the walk moves the pending checks of the rule.
+//! Walks through the rows that are older than their rule and adds checks for the rows. The walk visits the rows in
+//! pieces and in the order of their keys. If a calendar was replaced, the walk moves the rule's pending checks.
 //!
 //! Invariant: the transaction of each piece also stores the key of the last row that the walk visited.
 
@@ -69,8 +69,8 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
 
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
-    // Locks the check before reading its row, so that the walk never overwrites a newer time of a client. A client that
-    // has locked a check computes the check's time itself.
+    // Locks the check before reading its row, so that the walk never overwrites a newer time of a client. If a client
+    // has locked the check, the walk skips the check, because the client computes the check's time itself.
     let moves = rule.walk != Walk::New;
     let free: HashSet<Text> =
         if moves { rule_check::lock_free(rule, keys).into_iter().collect() } else { HashSet::new() };
@@ -97,8 +97,8 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);
         if !check.is_some_and(|check| check.is_held) {
             let is_known = check.is_some() || open.contains_key(&row.key) || clocks.has(&row.key);
-            // If no trigger saw that a row was stopped, the stop begins at the time of this walk. For a new or changed
-            // rule, it begins at the time of `awty.watch()`.
+            // If no trigger saw that a row was stopped, the stop begins at the time of this walk. If the rule is new or
+            // changed, the stop begins at the time of `awty.watch()`.
             let seen_at = if rule.walk.adds_rows() { rule.watched_at } else { now };
             let seeing = if is_known { Seeing::Known(seen_at) } else { Seeing::Inserted };
             clocks.see(watched, &row.key, Some(&row), appeared, seeing);
@@ -134,8 +134,8 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
     }
 }
 
-/// Returns whether the row's first level is in the future. This also holds for a row that was stopped before it was
-/// late.
+/// Returns whether the row's first level is in the future. The result is also true for a row that was stopped before it
+/// was late.
 fn is_ahead(watched: &Watched, found: RowState<'_>, stops: &Stops, now: Time) -> bool {
     let RowState::Waiting { start, .. } = found else { return false };
     let due_at = watched.due_at(start, stops);

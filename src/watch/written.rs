@@ -117,7 +117,7 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     if alert.level > 0
         && matches!(watch::judge(found, alert, &watched.levels, &watched.job.options.limits, by.at), Verdict::Ahead(_))
     {
-        // The calendar was replaced during the stop, and by the new calendar the row is not late.
+        // The calendar was replaced while the row was stopped. By the new calendar, the row is not late.
         return follow(watched, &keys, Seeing::Known(stops::transaction_start()));
     }
     if let (RowState::Waiting { start, .. }, Some(_)) = (found, open) {
@@ -181,7 +181,7 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
             seeing => seeing,
         };
         clocks.see(watched, key, row, by.at, seeing);
-        // While a row is stopped, its check keeps the time that follows from the row's past stops.
+        // While a row is stopped, the time of its check depends only on the row's past stops.
         let stops = clocks.stops(key).ended();
         let found = row.map_or(RowState::Gone, |row| row.state.found(by.at, &stops));
         let limits = &watched.job.options.limits;

@@ -15,7 +15,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// A worker asks whether it must exit only this often, because asking costs more than a quick run.
+/// A worker asks at most once in this time whether it must exit, because asking costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -38,7 +38,7 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // A crash of the next suspect would be blamed on this check if `in_flight` still had it.
+                // Removes the check from `in_flight`, so that a crash of the next suspect is not blamed on this check.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -80,8 +80,8 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys.
-    /// Otherwise a primary that lost its connections could run checks that the new primary also runs.
+    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys, so
+    /// that a primary that lost its connections does not run checks that the new primary also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();

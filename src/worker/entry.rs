@@ -14,7 +14,8 @@ use std::time::Duration;
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Due time from which the worker works, or [`NEVER`] while idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has run a check, or found none due. Otherwise its role gets no new worker for a while.
+/// Whether the worker has run a check or has found no due check. If neither is true, its role gets no new worker for a
+/// while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -62,8 +63,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the announced due time. The worker must call this before it reads the table of checks. A check that is
-    /// committed later is announced again.
+    /// Takes the announced due time. The worker must call this function before it reads the table of checks, so that a
+    /// check that is committed later is announced again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -131,8 +132,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims and the database's count of suspicions. If the count has changed, the list of
-    /// suspects is outdated.
+    /// Returns the granted claims and the database's number of suspicions. If the number has changed, the worker's list
+    /// of suspects is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

@@ -37,7 +37,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// Where the search for missed checks continues. A missed check became due while none could run.
+    /// Position at which the search for missed checks continues. A missed check became due while no check could run.
     missed: Cursor,
 }
 
@@ -51,7 +51,7 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// Checks that must run alone, because a run of several checks with them was terminated.
+    /// Checks that must run alone, because they were part of a run of several checks that was terminated.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,
@@ -282,8 +282,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns when to look again for checks that could not run, or `None` if this wait exceeds `patience`. An audit
-    /// then finds them.
+    /// Returns when to search again for checks that could not run. If this wait exceeds `patience`, returns `None`, and
+    /// an audit finds the checks later.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {

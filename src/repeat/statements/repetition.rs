@@ -143,8 +143,8 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// May scan the table, because awty.unregister() is rare. Without OFFSET 0, the planner could use an index that begins
-// with another column.
+// Scans the table if necessary, because awty.unregister() is rare. OFFSET 0 keeps the planner from using an index that
+// begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -320,7 +320,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Planned times up to this limit get no further check. `None` stands for the `first_check_at` of the pending check.
+/// No check is scheduled for planned times up to this limit. If `passed` is `None`, the limit is the `first_check_at`
+/// of the pending check.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

@@ -3,8 +3,8 @@
 //! A call by name is unsafe, because another role can make the name ambiguous with a function that has default
 //! arguments.
 //!
-//! A marked column reference in the query's text stands for each call (see [`call`]). A parser hook replaces it by the
-//! call.
+//! In the query's text, a marked column reference takes the place of each call (see [`call`]). A parser hook replaces
+//! the reference with the call.
 
 use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};

@@ -54,8 +54,8 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// Transactions below this number may still use a replaced calendar. The second walk waits for their end. The
-    /// number is 0 until the first walk begins.
+    /// Transactions with lower numbers may still use a replaced calendar, so the second walk waits until they have
+    /// ended. The number is 0 until the first walk begins.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,
     pub swept_to: Option<Text>,
@@ -206,7 +206,8 @@ statement! {
       ORDER BY r.rule"
 }
 
-/// A length of open time is in days or hours. Without a calendar, a day is 24 hours.
+/// A length of open time is either in days or in hours. Without a calendar, a day has 24 hours, so a length may have
+/// both.
 pub fn length(interval: &Interval, argument: &'static str, is_open_time: bool) -> Result<Length, Error> {
     if is_open_time {
         let (months, days, micros) = (interval.months(), interval.days(), interval.micros());

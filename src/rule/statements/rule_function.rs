@@ -10,7 +10,7 @@ pub struct StoredFunction {
     pub argument: Text,
     pub function: pg_sys::Oid,
     pub numbers: Vec<i16>,
-    /// Names, because a restore from a dump changes OIDs and column numbers.
+    /// Stores names, because a restore from a dump changes OIDs and column numbers.
     pub columns: Vec<Text>,
 }
 

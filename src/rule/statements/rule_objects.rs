@@ -21,7 +21,8 @@ use crate::store::typed::{is_true, statement};
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-/// STOPPED is an UPDATE that only stops or continues a row's clock. Only rules with `stopped` have this trigger.
+/// The trigger STOPPED fires for an UPDATE that only stops or continues a row's clock. Only rules with `stopped` have
+/// this trigger.
 const EVENTS: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "STOPPED"];
 
 pub fn events(has_stopped: bool) -> &'static [&'static str] {
@@ -148,8 +149,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // Compares the columns that `due` reads instead of calling `due`. The role that writes a row evaluates this
-        // condition, and may have no right to the calendars that `due` reads.
+        // Compares the columns that `due` reads instead of calling `due`, because the role that writes a row evaluates
+        // this condition. This role may have no right to the calendars that `due` reads.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
@@ -174,7 +175,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // A rule with `stopped` must see every DELETE. A row that meets the rule has no check or alert, but may have stops.
+    // A rule with `stopped` must see every DELETE, because a row that meets the rule has no check or alert, but may
+    // have stops.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),
@@ -253,6 +255,7 @@ pub fn drop_all(rule: &Text, table: &Described) {
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
         // Locks the table before deleting the rule's rows, because a run that reads the table may wait for these rows.
+        // The opposite order could deadlock.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);

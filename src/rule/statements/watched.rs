@@ -88,7 +88,7 @@ pub enum State {
 }
 
 impl State {
-    /// `appeared` is when the row appeared, or when its clock was written.
+    /// `appeared` is the time at which the row appeared or its clock was written.
     pub fn found(self, appeared: Time, stops: &Stops) -> RowState<'_> {
         match self {
             State::Met => RowState::Met,

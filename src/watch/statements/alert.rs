@@ -76,8 +76,8 @@ statement!(
 );
 
 statement! {
-    /// Locks alerts, and returns their keys. Skips alerts that another transaction has locked, or written since their
-    /// versions were read.
+    /// Locks alerts and returns their keys. Skips alerts that another transaction has locked, and alerts that were
+    /// written after their versions were read.
     pub fn lock_unchanged(rule: &Text, keys: &[Text], versions: &[Text]) -> Vec<Text> = query,
     c"SELECT a.entity_key FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS k (key, version)
       CROSS JOIN LATERAL (
@@ -88,8 +88,8 @@ statement! {
 }
 
 statement! {
-    /// Writes these open alerts without a change, so that [`lock_unchanged`] skips them. Returns their keys, except
-    /// for locked alerts.
+    /// Writes these open alerts again with the same values, so that [`lock_unchanged`] skips them. Skips locked alerts.
+    /// Returns the keys of the written alerts.
     pub fn touch(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"UPDATE awty.alert AS a SET level = a.level
       WHERE a.id = ANY (ARRAY(

@@ -14,11 +14,11 @@ statement! {
           ) AS f))"
 }
 
-// After a hold was released, `told_at` of an alert that was reported earlier is NULL. If only a reminder was sent,
-// `told_at` is before `raised_at`.
+// `told_at` is NULL if an alert was reported, then held, and then released. `told_at` is before `raised_at` if only a
+// reminder was sent.
 statement! {
-    /// Clears the open alerts of these rows. Schedules a check for each alert that was reported at level 1 or above.
-    /// The check's key is the alert's number.
+    /// Clears the open alerts of these rows. For each alert that was reported at level 1 or above, schedules a check
+    /// whose key is the alert's number.
     pub fn clear_and_schedule(rule: &Text, keys: &[Text], now: Time, entity_name: &Text, role: pg_sys::Oid) -> u64 = query,
     c"WITH cleared AS (
           UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL

@@ -35,8 +35,9 @@ statement! {
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 }
 
-// Moves only pending checks, so each INSERT becomes an update. ON CONFLICT always finds the row by index, but an UPDATE
-// might not. With `NOT p.held`, the planner could read a whole index of checks.
+// Moves only pending checks, so each INSERT finds a conflict and updates the check. ON CONFLICT always finds the row by
+// index, but an UPDATE might not. Does not use `NOT p.held`, because the planner could then read a whole index of
+// checks.
 statement! {
     fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
@@ -157,8 +158,8 @@ pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
-/// Schedules a walk or a sweep for now. A pending one is written again, so that a concurrent run of it is rolled
-/// back.
+/// Schedules a walk or a sweep for now. If its check is already pending, writes the check again, so that a concurrent
+/// run of the check is rolled back.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
 }
