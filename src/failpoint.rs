@@ -1,9 +1,10 @@
-//! Failpoints: steps at which a test can make a process fail.
+//! Failpoints are steps at which a test can make a process fail.
 //!
-//! The file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`). The first
+//! The file `awty_failpoints/STEP` in the data directory contains the action (`error`, `term` or `kill`). The first
 //! process that reaches the step removes the file.
 //!
-//! Invariant: if [`Step::may_raise`] is false, the step raises no error, because no real error can occur there.
+//! Invariant: if [`Step::may_raise`] is false, the failpoint raises no error, because no real error can occur at this
+//! step.
 
 #[cfg(feature = "failpoints")]
 mod steps;
@@ -48,7 +49,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Sets two failpoints at each commit, just before and just after its WAL record.
+    /// Sets two failpoints at each commit: just before and just after the commit's WAL record is written.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

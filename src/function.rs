@@ -22,7 +22,7 @@ pub struct Function {
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A parenthesis would start the function's arguments.
+    // Refuses a parenthesis, because it would start the function's arguments.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -177,8 +177,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     Ok(found.oid)
 }
 
-/// A registration needs exactly one suitable function of this name. If a second one is created later, the function that
-/// takes a check has precedence.
+/// A registration needs exactly one suitable function of this name. If a second function is created later, awty uses
+/// the function that takes a check.
 fn find(
     schema: &Text,
     name: &Text,

@@ -25,7 +25,7 @@ pub enum Hold {
 
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns the time of the last restore. A restore with `awty.auto_adopt` on does not count.
+/// Returns the time of the last restore. Ignores a restore while `awty.auto_adopt` was on.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }

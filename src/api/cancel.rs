@@ -28,7 +28,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     {
         return Ok(watch::silence::rows(job, &entity.name, &[entity.key]));
     }
-    // Locks only checks that the caller may cancel, so that other roles do not wait.
+    // Locks only checks that the caller may cancel, so that other roles' sessions do not wait for the locks.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
@@ -41,7 +41,7 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // While the lock waited, a run may have scheduled the next check. This check is then locked.
+    // While this session waited for the lock, a run may have scheduled the next check. The loop locks the next check.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

@@ -1,4 +1,4 @@
-//! Makes a check due now without undoing a concurrent run.
+//! Makes a check due now without rolling back a run of the check.
 
 use super::hold::{lock, peek, running_since};
 use crate::call::args::{Args, calls};
@@ -44,7 +44,8 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// A check that is planned for later runs now in addition, so that its repetition keeps all planned times.
+/// A check that is planned for later runs now and also at its planned time, so that the repetition keeps all planned
+/// times.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

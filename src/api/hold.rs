@@ -1,4 +1,4 @@
-//! `awty.hold()` and `awty.release()` lock no running check, because a lock would roll back the run.
+//! `awty.hold()` and `awty.release()` do not lock a running check, because the lock would roll back the run.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
@@ -39,8 +39,7 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // The run may end before this transaction commits, and leave the check pending. A maintainer then holds the
-        // check.
+        // If the run ends before this transaction commits and leaves its check pending, a maintainer holds the check.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {

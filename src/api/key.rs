@@ -1,4 +1,4 @@
-//! Invariant: a value has the same key in every session, whatever its settings.
+//! Invariant: a value has the same key in every session, whatever the session's settings.
 
 use crate::call::args::{Args, calls};
 use crate::error::{Error, Result};

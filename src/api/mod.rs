@@ -1,4 +1,4 @@
-//! Invariant: an SQL call checks its arguments and the caller's rights before it writes. Every refusal is a
+//! Invariant: an SQL call checks its arguments and the caller's rights before it writes. A call that refuses raises a
 //! `crate::error::Error`.
 
 mod adopt;

@@ -87,7 +87,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
         check_quota(job.role)?;
         origin::claim_if_new();
         if job::insert(job, clock::now()) {
-            // Shared memory may have counters of an earlier job with this name.
+            // Clears counters of an earlier job with this name from shared memory.
             wakeup::forget_job_at_commit(job.name.as_bytes());
             return Ok(true);
         }
@@ -197,7 +197,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // While the first call waited, a run may have inserted the next check of a repetition.
+        // Finds checks that a run of a repetition inserted while the first call waited.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

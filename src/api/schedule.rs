@@ -26,10 +26,10 @@ use std::collections::HashSet;
 
 const ROUNDS: u32 = 100;
 
-/// A session asks about at most this many targets, so that `awty.schedule()` stays quick.
+/// A session reads the state of at most this many targets, so that `awty.schedule()` stays quick.
 const MAX_ASKED: usize = 100;
 
-/// A thousand years. A longer interval could overflow.
+/// A thousand years, because a longer interval could cause an overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -111,7 +111,7 @@ pub fn say_blocked(job: &Job, target: &Text, now: Time) {
     }
 }
 
-/// Notifies once per session and job, because a trigger may schedule thousands of checks.
+/// Sends a notice only once per session and job, because a trigger may schedule thousands of checks.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();

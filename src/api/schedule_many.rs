@@ -1,5 +1,5 @@
-//! Invariant: checks are written and locked in the order of their keys, so that two calls cannot deadlock. After a
-//! refusal, nothing is written.
+//! Invariant: a call locks and writes checks in the order of their keys, so that two calls cannot deadlock. A refused
+//! call has written nothing.
 
 use super::cancel;
 use super::schedule::{due_after, inherit_occurrence, say_blocked, say_paused, say_slot, slot_of};

@@ -1,5 +1,5 @@
-//! Invariant: these functions only read, with no lock above ACCESS SHARE. They also work on a standby and without the
-//! preloaded library.
+//! Invariant: these functions only read, and take no lock above ACCESS SHARE. They also work on a standby and without
+//! the preloaded library.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
@@ -53,7 +53,7 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // A version problem is already in `unserved`, which is more current than shared memory.
+    // Ignores a version problem in shared memory, because `unserved` is more current.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,
@@ -138,7 +138,7 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// The launcher may look for due checks only once a second, so a smaller value would give false alarms.
+/// A smaller limit would give false alarms, because the launcher may look for due checks only once a second.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 #[pg_extern(sql = false)]

@@ -1,4 +1,4 @@
-//! Invariant: texts are bytes in the database's encoding. Empty or too long texts are refused first.
+//! Invariant: texts are bytes in the database's encoding. Empty or too long texts are refused before they are used.
 
 use super::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY};
 use crate::error::{Error, Result};
@@ -9,8 +9,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb value of this size has at most five numbers, of at most 147,500 digits each. So its digits need not be
-/// counted.
+/// A jsonb value of this size has at most five numbers, of at most 147,500 digits each. So awty need not count its
+/// digits.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 
@@ -158,8 +158,8 @@ impl Args {
     }
 }
 
-/// Also limits digits, because a claim returns the value as text, and a short jsonb value may contain very long
-/// numbers.
+/// Also limits the digits of numbers, because a claim returns the value as text, and a short jsonb value may contain
+/// very long numbers.
 ///
 /// # Safety
 ///

@@ -5,10 +5,10 @@ use std::cell::Cell;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     Worker,
-    /// The call runs in a subtransaction, so the client's cursors and queries stay open.
+    /// A client calls the function in a subtransaction, so the client's cursors and queries stay open.
     Client,
-    /// As [`Client`](Self::Client), but in a security-restricted operation, because the session has rights that the
-    /// job's role does not have.
+    /// Like [`Client`](Self::Client), but in a security-restricted operation, because the session has rights that the
+    /// job's role lacks.
     Confined,
 }
 

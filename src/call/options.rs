@@ -18,7 +18,7 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
                 *value = args.duration(index, name)?.or(*value);
                 true
             }
-            // A negative number becomes `u32::MAX`, which is refused later.
+            // Turns a negative number into `u32::MAX`, which a later check refuses.
             Field::Count(value) => {
                 args.get::<i32>(index).map(|given| *value = u32::try_from(given).unwrap_or(u32::MAX)).is_some()
             }

@@ -1,5 +1,5 @@
-//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules as its owner. An error
-//! names a job only to roles that may see it.
+//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules checks as its owner. An
+//! error names a job only to roles that may see the job.
 
 use super::args::Args;
 use super::caller::{self, Caller};
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Refuses the call without the preloaded library, because no check would ever run.
+/// Refuses the call without the preloaded library, because no worker runs checks without it.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -31,7 +31,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Accepts the call without the preloaded library, because an application's writes must not fail.
+/// Accepts the call without the preloaded library, because the call must not make an application's write fail.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
@@ -43,7 +43,7 @@ pub fn gate_lease(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Lease)
 }
 
-/// Refuses a trial within a run, because it would end the timer of the run.
+/// Refuses a trial within a run, because the end of the trial would end the run's timer.
 pub fn gate_trial(function: &'static str) -> Result<()> {
     if caller::of_function().is_some() { Err(TravelError::WithinRun { function }.into()) } else { Ok(()) }
 }
@@ -144,7 +144,7 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Locks the job first, so that the job's role cannot change before the check of the caller's right.
+/// Locks the job first, so that the job's role cannot change before awty checks the caller's right.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
@@ -203,7 +203,7 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // The launcher does not know that the database is a copy until an inspection finds this out.
+        // Requests an inspection, because only an inspection tells the launcher that the database is a copy.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }

@@ -1,5 +1,5 @@
-//! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). A hint that is a
-//! statement can be pasted.
+//! Invariant: messages follow PostgreSQL's style: lower case, no final dot, names in double quotes. If a hint is a
+//! statement, users can paste it.
 
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;
@@ -181,7 +181,7 @@ pub enum Error {
         function: String,
         role: String,
     },
-    /// The function's owner is not the registering role, and the job's role is not a member of the owner.
+    /// The function's owner is not the registering role, and the job's role is not a member of the owner's role.
     ForeignFunction {
         function: String,
         owner: String,
@@ -247,7 +247,7 @@ pub enum Error {
     NotDatabaseOwner {
         database: String,
     },
-    /// An administrator wrote the job's row by hand.
+    /// The job's row is invalid, because an administrator wrote it by hand.
     BrokenJob {
         job: String,
         message: String,

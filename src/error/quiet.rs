@@ -7,7 +7,7 @@ pub enum QuietError {
     EndPassed {
         argument: &'static str,
     },
-    /// Such a hold has no planned end. Only `awty.release()` ends it.
+    /// The hold has no planned end. Only `awty.release()` ends it.
     HeldAfterCrashes {
         entity: Label,
         job: String,

@@ -109,7 +109,7 @@ impl Account {
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
-    /// The caller must have committed the transaction.
+    /// The caller must have committed the run's transaction.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
         let figures = std::mem::replace(&mut self.figures, Figures::NONE);

@@ -1,5 +1,5 @@
-//! Invariant: these functions only read, with no lock above ACCESS SHARE. They also work on a standby and without the
-//! preloaded library.
+//! Invariant: these functions only read, and take no lock above ACCESS SHARE. They also work on a standby and without
+//! the preloaded library.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;

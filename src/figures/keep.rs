@@ -1,4 +1,4 @@
-//! Invariant: the counters in shared memory are the stored counters plus all runs since they were read.
+//! Invariant: a counter in shared memory is the stored counter plus all runs since the stored counter was read.
 
 use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;
@@ -8,7 +8,7 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Reads the stored counters into shared memory, before the first run is counted.
+/// Reads the stored counters into shared memory before awty counts the first run.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };

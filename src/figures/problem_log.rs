@@ -47,7 +47,7 @@ impl Problems {
         self.count
     }
 
-    /// The caller must have committed the transaction.
+    /// The caller must have committed the run's transaction.
     pub fn tell(&mut self, job: &Text) {
         let Some(problem) = self.first.take() else { return };
         let (count, now, mono) = (std::mem::take(&mut self.count), clock::now(), clock::mono());
@@ -131,7 +131,7 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// Notifies the clients that listen for these checks. The caller must log the returned problems after the commit.
+/// Notifies the clients that listen for these checks. Returns problems that the caller must log after the commit.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
@@ -150,7 +150,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// The payload contains no name, because any role may listen to the channel.
+/// The payload of a notification contains no name, because any role may listen to the channel.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {

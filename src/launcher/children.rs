@@ -1,6 +1,6 @@
-//! Starts workers and maintainers. If the server has no free process, the launcher waits longer after each attempt.
+//! Starts workers and maintainers. While the server has no free process, the launcher waits longer after each attempt.
 //!
-//! Invariant: if a worker never starts, its reserved entry in shared memory is freed.
+//! Invariant: if a worker never starts, the entry that was reserved for it in shared memory is freed.
 
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// A worker that has not started after this time loses its entry. If it starts later, it exits.
+/// If a worker has not started after this time, its entry is freed. A worker that starts later exits.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]

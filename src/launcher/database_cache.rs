@@ -1,4 +1,5 @@
-//! Keeps a file with the databases that had awty at their last inspection. After a start, they are inspected first.
+//! Keeps a file with the databases that had awty at their last inspection, because these databases are inspected first
+//! after a start.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;

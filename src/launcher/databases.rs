@@ -71,7 +71,7 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // If the database has no awty, the inspection removes this entry again.
+            // If the database has no awty, the inspection removes the new entry again.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)
@@ -128,7 +128,7 @@ fn open_databases() -> Vec<pg_sys::Oid> {
                 break;
             }
             let database = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>();
-            // A limit of -2 marks a database whose DROP DATABASE was interrupted.
+            // A connection limit of -2 marks a database whose DROP DATABASE was interrupted.
             if database.datallowconn && !database.datistemplate && database.datconnlimit != -2 {
                 open.push(database.oid);
             }

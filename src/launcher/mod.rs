@@ -1,4 +1,4 @@
-//! The launcher connects to no database, so it blocks no command.
+//! The launcher connects to no database, so no command such as DROP DATABASE waits for it.
 //!
 //! An error ends one turn of the main loop, but not the launcher.
 
@@ -67,7 +67,8 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // From now on, a session that commits a check must wake the launcher, because this turn may miss the check.
+        // From now on, a session that commits a check must wake the launcher, because this turn may no longer find the
+        // check.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -143,7 +144,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles with work, and the number of workers of all other roles.
+/// Returns the roles with work, and the number of workers of the roles without work.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -187,7 +188,7 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     })
 }
 
-/// Interrupts runs that exceed their time. Uses the monotonic clock, because the workers' timers depend on the wall
+/// Interrupts runs that exceed their time limit. Uses the monotonic clock, because the workers' timers use the wall
 /// clock, which may jump.
 fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
@@ -208,8 +209,8 @@ fn watch(mono: Mono) -> Duration {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // This PID still belongs to the worker, because a worker cannot free its entry while shared memory is
-                // locked.
+                // This PID still belongs to the worker, because shared memory is locked, and a worker frees its entry
+                // only under this lock.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.
                 unsafe { libc::kill(entry.pid, signal) };

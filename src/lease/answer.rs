@@ -1,8 +1,8 @@
 //! Invariant: a report, its history row and the next check are committed together with the caller's transaction. A
 //! report for an ended lease changes nothing.
 //!
-//! Lock order: the check's row, then its lease. `complete_many()` and `fail_many()` do not wait for locked checks, so
-//! that a client's lock does not delay the reports for other checks.
+//! Lock order: first the check's row, then its lease. `complete_many()` and `fail_many()` skip locked checks, so that a
+//! client's lock on one check does not delay the reports for other checks.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -29,7 +29,7 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// SQLSTATE of a failure without a code: external routine exception.
+/// Failures without a code get this SQLSTATE: external routine exception.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -135,8 +135,8 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// Stores all reports together. If this raises an error, stores them one by one, so that the error does not stop the
-/// other reports.
+/// Stores all reports together. If one raises an error, stores the reports one by one, so that the error does not stop
+/// the other reports.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -172,7 +172,7 @@ fn is_everybodys(trouble: &Failure) -> bool {
 }
 
 const VOID: &str = "void";
-/// A client has locked the check, so the worker must send its report again.
+/// A client has locked the check, so the report was not stored. The worker must send the report again.
 const BUSY: &str = "busy";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// A report shows that the target is up, unless the worker says that the target is down or that the call was not
+    /// A report shows that the target is up, unless the worker reports that the target is down or that the call was not
     /// started.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
@@ -297,7 +297,8 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, b
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // No other session can conflict, because this transaction has locked the check's row.
+                // The booking cannot conflict with another session, because this transaction has locked the check's
+                // row.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

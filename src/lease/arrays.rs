@@ -1,5 +1,5 @@
-//! Invariant: an array that is not as long as the array of leases is refused before any change. A NULL array means NULL
-//! for each lease.
+//! Invariant: a call refuses an array that is not as long as the array of leases before it changes anything. A NULL
+//! array means NULL for each lease.
 
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CLAIMED_JOBS, MAX_JOB, MAX_LEASES};

@@ -1,5 +1,5 @@
-//! Invariant: a claim gives leases only for due checks without a live lease. It waits for no client, and writes nothing
-//! if no check is due.
+//! Invariant: a claim gives leases only for due checks without a live lease. A claim never waits for a client. If no
+//! check is due, the claim writes nothing.
 
 use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
@@ -29,7 +29,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// The searches of a claim are limited, because they may find only checks that cannot run.
+/// Limits the searches of a claim, because the searches may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 /// A claim of several jobs stops after it has ended or moved about this many checks, and after about this many expired
@@ -80,8 +80,8 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// A claim of several jobs skips a job that another transaction is claiming. That transaction may take long, and may
-/// belong to another role.
+/// A claim of several jobs skips a job that another transaction is claiming, because this transaction may take long and
+/// may belong to another role.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
@@ -109,8 +109,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Checks are served in this order: first by their turn (see `target::Chosen`), then by when their job was last served,
-/// then by due time and id.
+/// Order in which claims serve checks: turn (see `target::Chosen`), time at which the job was last served, due time,
+/// id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));

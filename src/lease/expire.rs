@@ -1,5 +1,5 @@
-//! Invariant: a lease is locked before its check. The check is locked without waiting, so that no deadlock is possible.
-//! If a client has locked the check, a later call ends the lease.
+//! Invariant: a lease is locked before its check. This module never waits for the check's lock, so no deadlock is
+//! possible. If a client has locked the check, a later call ends the lease.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
@@ -28,7 +28,7 @@ pub fn sweep(now: Time) {
         let over = lease::overdue_of(&name, now, share);
         match job::find(&name) {
             Some(Ok(job)) => drop(book(&job, &over, now)),
-            // The job was removed together with its checks, but its leases are left.
+            // The job and its checks were removed, but the job's leases are left.
             _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }

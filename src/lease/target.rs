@@ -1,7 +1,8 @@
 //! Chooses the checks for which a claim gives leases.
 //!
 //! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than its limits allow. This
-//! module never waits for another transaction. A session that removes rows that claims read must first take this lock.
+//! module never waits for another transaction. A session that removes rows that claims read must first lock the job's
+//! claims.
 
 use super::statements::lease::DueCheck;
 use super::statements::target::{self, Key};
@@ -66,7 +67,7 @@ pub fn choose(
         chosen.walk(job, is_known, &cursor, (max, steps(jobs)), now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // Begins with the target after the last target of the previous claim.
+    // Begins with the target that follows the last target of the previous claim.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =
@@ -198,7 +199,7 @@ pub enum Report {
     Down(String),
 }
 
-/// Does nothing under REPEATABLE READ or SERIALIZABLE, because such a transaction cannot see the reports of others.
+/// Does nothing under REPEATABLE READ or SERIALIZABLE, because the transaction cannot see other sessions' reports.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

@@ -32,8 +32,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Limits a VACUUM that waits for a reader of an index page. During such a wait, the next inspection and DROP EXTENSION
-/// wait, and DROP DATABASE fails after five seconds.
+/// Limits the time of a VACUUM that waits for a reader of an index page. While VACUUM waits, the next inspection and
+/// DROP EXTENSION wait, and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[pg_guard]
@@ -281,7 +281,8 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Returns whether to do maintenance, and whether to VACUUM. Maintenance is rarer, because clients may wait for it.
+/// Returns whether to do maintenance, and whether to VACUUM. Maintenance is rarer than inspections, because clients may
+/// wait for maintenance.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
@@ -303,7 +304,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // VACUUM has ended the transaction and so released the locks on awty's tables.
+        // Locks awty's tables again, because VACUUM has ended the transaction and so released the locks.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

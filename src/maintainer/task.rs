@@ -13,7 +13,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Limits the time for which clients wait behind a task.
+/// Limits the time for which clients wait for a task's locks.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {

@@ -1,7 +1,7 @@
-//! Passes the caller's OID to SECURITY DEFINER functions, in which `current_user` is the function's owner. Roles call
-//! [`awty_with_caller`], which calls the function with the same name and the suffix `_as`.
+//! Passes the caller's OID to SECURITY DEFINER functions, because their `current_user` is the function's owner. Roles
+//! call [`awty_with_caller`], which calls the function with the same name and the suffix `_as`.
 //!
-//! Invariant: only the owner has EXECUTE on the `_as` function, which checks all rights.
+//! Invariant: only the owner has EXECUTE on the `_as` function. This function checks all rights.
 
 use super::unbound;
 use pgrx::{pg_guard, pg_sys};
@@ -15,8 +15,8 @@ pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_recor
 
 /// # Safety
 ///
-/// Only PostgreSQL may call this function. An ERROR in the called function jumps over this frame, so the frame must
-/// not hold values with a destructor.
+/// Only PostgreSQL may call this function. An ERROR in the called function jumps over this function's frame, so the
+/// frame must not hold values with a destructor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: PostgreSQL's frame has `nargs` arguments, and the new frame has room for one more.

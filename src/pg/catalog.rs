@@ -114,7 +114,7 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
 const PRIVILEGED: [u32; 3] =
     [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
 
-/// A HINT must not suggest membership in such a role.
+/// A HINT must not suggest membership in a privileged role.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     // SAFETY: in a transaction.
     unsafe {

@@ -1,4 +1,4 @@
-//! Returns PostgreSQL's ERRORs as PG_TRY does, because a panic of pgrx loses the CONTEXT and any non-standard SQLSTATE.
+//! Catches and returns PostgreSQL's ERRORs, because a panic of pgrx loses the CONTEXT and any non-standard SQLSTATE.
 //!
 //! Invariant: [`catch`] restores the stacks of handlers and of error contexts. After an error, the caller must abort
 //! the transaction.
@@ -18,8 +18,8 @@ pub struct Failure {
 
 /// # Safety
 ///
-/// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not hold
-/// values with a destructor.
+/// `call` may only call C functions, and must not panic. An ERROR jumps over the frame of `call`, so this frame must
+/// not hold values with a destructor.
 pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     // SAFETY: guaranteed by the caller.
     unsafe { catch_raised(call) }.map_err(|raised| raised.failure)
@@ -34,7 +34,7 @@ pub struct Raised {
 
 /// # Safety
 ///
-/// The conditions of [`catch`] apply.
+/// The caller must meet the conditions of [`catch`].
 pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
     // SAFETY: guaranteed by the caller. The copied ERROR is freed.
     unsafe {
@@ -53,7 +53,7 @@ pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
 
 /// # Safety
 ///
-/// The conditions of [`catch`] apply.
+/// The caller must meet the conditions of [`catch`].
 pub(super) unsafe fn catch_error<R>(
     copy_in: pg_sys::MemoryContext,
     call: impl FnOnce() -> R,

@@ -1,5 +1,5 @@
-//! Counts changes, so that a session knows whether its cached data is current. A session counts its own changes at the
-//! end of the statement. It counts changes by other sessions when it takes a lock or calls [`listen`].
+//! Counts changes of tables and functions, so that a session knows whether its cached data is current. A session counts
+//! its own changes at the end of the statement, and other sessions' changes when it takes a lock or calls [`listen`].
 
 use super::catalog;
 use pgrx::pg_sys;

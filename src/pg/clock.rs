@@ -1,6 +1,6 @@
-//! Reads the time and sleeps; no other module does.
+//! Only this module reads the time and sleeps.
 //!
-//! `Mono` never goes backwards, so it measures limits that must hold when the wall clock jumps.
+//! `Mono` never goes backwards, so it measures time limits that must hold even if the wall clock jumps.
 
 use awty_core::{Mono, Time};
 use chrono::{DateTime, TimeDelta};

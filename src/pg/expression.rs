@@ -1,7 +1,7 @@
-//! Parses a user's expression over the row of a table, and writes it back with qualified names.
+//! Parses a user's expression over the row of a table, and returns its text with qualified names.
 //!
-//! Invariant: this module never executes the expression. It parses the expression's text alone, before any other text
-//! is added.
+//! Invariant: this module never executes the expression. It parses the expression's text alone, before adding other
+//! text.
 
 use super::catch::{Raised, catch_raised};
 use super::owner::set_local;
@@ -16,7 +16,7 @@ const ROW: &CStr = c"t";
 pub struct Expression {
     pub text: String,
     pub columns: Vec<i16>,
-    /// The expression's type. For a domain, the base type.
+    /// Type of the expression. If this type is a domain, its base type.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,
@@ -59,7 +59,7 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             if columns.contains(&0) {
                 return Err(Unreadable::WholeRow);
             }
-            // With this search path, the deparser qualifies every name outside of pg_catalog.
+            // This search path makes the deparser qualify every name outside of pg_catalog.
             let nest = pg_sys::NewGUCNestLevel();
             set_local(c"search_path", c"pg_catalog, pg_temp");
             let written = catch_raised(|| unbound::deparse(node, ROW, relation)).map_err(Unreadable::Raised);
@@ -120,7 +120,8 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// Returns the numbers of the columns that the expression reads: 0 for the whole row, negative for system columns.
+/// Returns the numbers of the columns that the expression reads. The number 0 means the whole row, and a negative
+/// number means a system column.
 ///
 /// # Safety
 ///

@@ -16,8 +16,8 @@ pub type Column = (&'static CStr, pg_sys::Oid);
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Inserts rows that have a value for each column. Stops at the first row that needs SQL. Returns the number of
-/// inserted rows.
+/// Inserts rows that have a value for each column. Stops at the first row that only SQL can insert. Returns the number
+/// of inserted rows.
 pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &[[Option<pg_sys::Datum>; N]]) -> usize {
     // SAFETY: the caller has locked the table. After an ERROR, the abort closes the relations and frees the memory.
     as_owner(|| unsafe {
@@ -30,7 +30,7 @@ pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &
 
 /// # Safety
 ///
-/// `relation` is an open partitioned table with these columns.
+/// `relation` is an open partitioned table with the columns `columns`.
 unsafe fn insert_into<const N: usize>(
     relation: pg_sys::Relation,
     columns: &[Column; N],
@@ -122,7 +122,7 @@ unsafe fn node<T>(tag: pg_sys::NodeTag) -> *mut T {
 
 /// # Safety
 ///
-/// The slot has a row of the partition, whose indexes are open.
+/// The slot has a row of the partition. The partition's indexes are open.
 unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleTableSlot, estate: *mut pg_sys::EState) {
     // SAFETY: guaranteed by the caller. `ExecFindPartition` has created the memory context for a row.
     unsafe {
@@ -149,7 +149,7 @@ unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleT
     }
 }
 
-/// Returns whether rows can be inserted without SQL into the table, or through it into its partitions.
+/// Returns whether rows can be inserted without SQL into the relation, or through it into its partitions.
 ///
 /// # Safety
 ///
@@ -190,7 +190,7 @@ unsafe fn needs_no_sql(relation: pg_sys::Relation) -> bool {
     }
 }
 
-/// Returns whether the relation has exactly these columns, without default values and type modifiers.
+/// Returns whether the relation has exactly these columns, and no default values or type modifiers.
 ///
 /// # Safety
 ///

@@ -2,7 +2,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Returns whether the numbers of the value together have more than `max` digits. A dozen bytes can hold 131,072
+/// Returns whether all numbers of the value have more than `max` digits in total. A dozen bytes can represent 131,072
 /// digits, so 1 MiB of jsonb can become 10 GB of text.
 ///
 /// # Safety

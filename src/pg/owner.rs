@@ -1,8 +1,8 @@
 //! Runs code as the owner of awty's tables, with a fixed `search_path`.
 //!
-//! Invariant: no user's code runs inside [`as_owner`], because only the owner can add triggers, rules or policies to
-//! awty's tables. Every name is qualified or in `pg_catalog`. An ERROR aborts the (sub)transaction, which restores user
-//! and settings.
+//! Invariant: no user's code runs inside [`as_owner`], because every name is qualified or in `pg_catalog`, and only the
+//! owner can add triggers, rules or policies to awty's tables. An ERROR aborts the (sub)transaction. The abort restores
+//! user and settings.
 
 use super::{catalog, changes};
 use pgrx::pg_sys;

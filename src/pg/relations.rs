@@ -1,6 +1,7 @@
 //! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them.
 //!
-//! Invariant: this module never waits for a lock while it holds another, so DROP EXTENSION cannot deadlock with it.
+//! Invariant: this module never waits for a lock while it holds another lock, so it cannot deadlock with DROP
+//! EXTENSION.
 
 use super::{catalog, changes, subtransaction};
 use pgrx::pg_sys;
@@ -22,7 +23,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// Only external workers use the last six relations.
+/// Only external workers use the last six relations of the list.
 const RELATIONS: [Name; 21] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),

@@ -1,4 +1,4 @@
-//! Logs messages with the SQLSTATE and CONTEXT of a user's error, which pgrx cannot log.
+//! Logs messages with the SQLSTATE and CONTEXT of a user's error, because pgrx cannot log these fields.
 //!
 //! Invariant: the database's encoding can represent each message.
 

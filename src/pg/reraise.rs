@@ -1,6 +1,6 @@
 //! Carries an ERROR of a user's code through Rust with all its fields.
 //!
-//! Invariant: Rust's frames are unwound before the ERROR jumps to PostgreSQL's handler.
+//! Invariant: Rust's frames are unwound before PostgreSQL's handler gets the ERROR.
 
 use super::catch::catch_error;
 use super::unbound;
@@ -18,7 +18,8 @@ unsafe impl Send for Carried {}
 ///
 /// # Safety
 ///
-/// The conditions of [`super::catch::catch`] apply. A caller up the stack must be [`raising`] or [`reported`].
+/// The caller must meet the conditions of [`super::catch::catch`]. The call must be inside of [`raising`] or
+/// [`reported`].
 pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
     // SAFETY: guaranteed by the caller. A transaction is open.
     match unsafe { catch_error(pg_sys::TopTransactionContext, call) } {
@@ -40,7 +41,7 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     unsafe { unbound::re_throw_error(error) }
 }
 
-/// Turns an ERROR in `body` into a panic that pgrx's `#[pg_extern]` wrapper reports. pgrx reports only standard
+/// Turns an ERROR in `body` into a panic that pgrx's `#[pg_extern]` wrapper reports. The wrapper reports only standard
 /// SQLSTATEs.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {

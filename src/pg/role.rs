@@ -1,14 +1,14 @@
 //! Evaluates expressions over a role's own table, with the role's rights.
 //!
-//! Invariant: session settings do not change an expression's meaning. A row-level security policy that would hide rows
-//! raises an error.
+//! Invariant: session settings do not change an expression's meaning. If a row-level security policy would hide rows,
+//! PostgreSQL raises an error.
 
 use super::owner::{as_user, pin_search_path, set_local};
 use super::{catalog, scalar};
 use pgrx::pg_sys;
 
-/// Runs `body` with the current role's rights. The security-restricted operation keeps `body` from getting the
-/// session role's rights back.
+/// Runs `body` with the current role's rights, in a security-restricted operation, so that `body` cannot take the
+/// session role's rights.
 pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, body)
 }

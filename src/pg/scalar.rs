@@ -1,5 +1,5 @@
-//! Converts a value to the text of a key, whatever the session's settings. Arrays and rows are refused, because their
-//! text is impractical as a key.
+//! Converts a value to the text of a key, whatever the session's settings. Refuses arrays and rows, because their text
+//! is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
@@ -23,7 +23,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     unsafe {
         let base = pg_sys::getBaseType(kind);
         match base {
-            // A boolean's cast to text writes `true`. Its output function would write `t`.
+            // Uses a boolean's cast to text, which gives `true`. The output function gives `t`.
             pg_sys::BOOLOID => return Text::from(if value.value() != 0 { "true" } else { "false" }),
             pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::UUIDOID | pg_sys::TEXTOID => {
                 return output(value, base);
@@ -38,8 +38,8 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Fixes the settings that change the text of values. The caller must have called NewGUCNestLevel(), so that
-/// AtEOXact_GUC() restores them.
+/// Sets fixed values for the settings that change the text of values. The caller must have called NewGUCNestLevel(), so
+/// that AtEOXact_GUC() restores the settings.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

@@ -1,4 +1,4 @@
-//! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. The body's result must
+//! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. The result of `body` must
 //! not point into the subtransaction's memory.
 
 use super::catch::Failure;
@@ -51,7 +51,7 @@ pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     unless(PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION, body)
 }
 
-/// Returns `None` if another transaction keeps a lock for longer than `lock_timeout`.
+/// Returns `None` if `body` waits for a lock for longer than `lock_timeout`.
 pub fn unless_locked(body: impl FnOnce()) -> Option<()> {
     unless(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, body)
 }
@@ -64,7 +64,7 @@ fn unless(refusal: PgSqlErrorCode, body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// Always ends the subtransaction. If it stayed open, the client's transaction would be aborted.
+/// Always ends the subtransaction, because an open subtransaction would abort the client's transaction.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
     // SAFETY: restores the memory context and the resource owner, as a plpgsql exception block does.
     unsafe {

@@ -99,7 +99,7 @@ pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
 }
 
-/// Returns `None` if no B-tree index supports a primary key.
+/// Returns `None` if the table has no primary key with a B-tree index.
 pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     // SAFETY: a transaction is open, and the caller has locked the table.
@@ -121,7 +121,7 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     }
 }
 
-/// Counts also a deferrable primary key. PostgreSQL does not report its index as primary.
+/// Also finds a deferrable primary key, whose index PostgreSQL does not report as primary.
 ///
 /// # Safety
 ///

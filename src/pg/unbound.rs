@@ -1,6 +1,7 @@
-//! Declares PostgreSQL functions that pgrx lacks, or declares in an unsuitable way.
+//! Declares PostgreSQL functions that pgrx does not declare, or declares in an unsuitable way.
 //!
-//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. Each exception is explained.
+//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. A comment explains each
+//! exception.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
@@ -30,12 +31,13 @@ mod c {
         pub fn SignalHandlerForConfigReload(signal: c_int);
         // commands/async.h
         pub fn Async_Notify(channel: *const c_char, payload: *const c_char);
-        // access/xact.h, fmgr.h and commands/trigger.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
+        // access/xact.h, fmgr.h and commands/trigger.h. Declared here, because pgrx's wrappers lose an ERROR's SQLSTATE
+        // and context.
         pub fn CommitTransactionCommand();
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // executor/spi.h and utils/elog.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
+        // executor/spi.h and utils/elog.h. Declared here, because pgrx's wrappers lose an ERROR's SQLSTATE and context.
         pub fn SPI_execute_plan_with_paramlist(
             plan: pg_sys::SPIPlanPtr,
             values: pg_sys::ParamListInfo,
@@ -61,8 +63,8 @@ mod c {
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
         // parser/parse_param.h
         pub fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int);
-        // parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's wrappers lose an ERROR's SQLSTATE and
-        // position.
+        // parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. Declared here, because pgrx's wrappers lose an
+        // ERROR's SQLSTATE and position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,
@@ -88,7 +90,7 @@ pub fn register_timeout(handler: TimeoutHandler) -> c_int {
     unsafe { c::RegisterTimeout(USER_TIMEOUT, Some(handler)) }
 }
 
-/// Raises only a FATAL.
+/// Can raise a FATAL, but no ERROR.
 ///
 /// # Safety
 ///
@@ -98,7 +100,7 @@ pub unsafe fn enable_timeout_after(id: c_int, delay_ms: c_int) {
     unsafe { c::enable_timeout_after(id, delay_ms) };
 }
 
-/// Raises only a FATAL.
+/// Can raise a FATAL, but no ERROR.
 ///
 /// # Safety
 ///
@@ -180,7 +182,7 @@ pub unsafe fn exec_setup_partition_tuple_routing(
 ///
 /// # Safety
 ///
-/// `state` is an INSERT into the table of `routing`. The slot has a row of this table.
+/// `state` belongs to an INSERT into the table of `routing`. The slot has a row of this table.
 pub unsafe fn exec_find_partition(
     state: *mut pg_sys::ModifyTableState,
     routing: *mut PartitionTupleRouting,
@@ -197,7 +199,7 @@ pub unsafe fn exec_find_partition(
 
 /// # Safety
 ///
-/// `state` and `routing` are those of [`exec_find_partition`].
+/// `state` and `routing` are the arguments of an earlier [`exec_find_partition`].
 pub unsafe fn exec_cleanup_tuple_routing(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting) {
     // SAFETY: guaranteed by the caller. An ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecCleanupTupleRouting(state, routing)) };
@@ -223,7 +225,7 @@ pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) 
 
 /// # Safety
 ///
-/// `node` comes from the parser. `state` has the tables that `node` names.
+/// `node` comes from the parser. `state` contains the tables that `node` names.
 pub unsafe fn transform_expr(
     state: *mut pg_sys::ParseState,
     node: *mut pg_sys::Node,
@@ -241,7 +243,7 @@ pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid
     unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
-/// Calls the hook of label providers such as sepgsql, as InvokeFunctionExecuteHook() does.
+/// Calls the hook that label providers such as sepgsql set, as InvokeFunctionExecuteHook() does.
 ///
 /// # Safety
 ///
@@ -263,7 +265,7 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
 
 /// # Safety
 ///
-/// `types` has `count` types, and lives until the query is parsed.
+/// `types` points to `count` types, which stay valid until the query is parsed.
 pub unsafe fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int) {
     // SAFETY: guaranteed by the caller. A lack of memory becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::setup_parse_fixed_parameters(state, types, count)) };

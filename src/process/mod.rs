@@ -1,5 +1,5 @@
-//! Invariant: SIGTERM ends a process at its next interrupt check, even within a run. So no process survives a shutdown
-//! or DROP DATABASE … WITH (FORCE).
+//! Invariant: SIGTERM ends a process at its next interrupt check, even within a run, so that no process survives a
+//! shutdown or DROP DATABASE … WITH (FORCE).
 
 pub mod session;
 pub mod session_locks;
@@ -85,7 +85,7 @@ pub fn assignment() -> Assignment {
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
-/// SIGINT keeps its handler, which cancels the current run.
+/// Keeps the handler of SIGINT, which cancels the current run.
 pub fn listen_to_signals() {
     // SAFETY: installs PostgreSQL's own handlers.
     unsafe {
@@ -101,7 +101,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // A SIGHUP before this point had no effect, so the configuration is read again.
+        // Reads the configuration again, because a SIGHUP before this point had no effect.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
@@ -149,7 +149,7 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// With code 1, the postmaster may restart the process.
+/// The postmaster may restart a process that exits with code 1.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };
@@ -157,14 +157,15 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Returns whether the postmaster is gone. No server can start while such an orphan is left.
+/// Returns whether the postmaster has exited. No server can start while a process of the old server is left.
 pub fn is_orphan() -> bool {
     // SAFETY: a global of this process.
     let postmaster = unsafe { pg_sys::PostmasterPid };
     u32::try_from(postmaster).is_ok_and(|postmaster| postmaster != std::os::unix::process::parent_id())
 }
 
-/// Returns whether a command such as DROP DATABASE waits, at most five seconds, for connections to end.
+/// Returns whether a command such as DROP DATABASE waits for connections to end. The command waits at most five
+/// seconds.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

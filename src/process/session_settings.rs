@@ -2,7 +2,7 @@ use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Overrides settings of the role or the database that could stop checks, or make checks run as another role.
+/// Overrides settings of the role or the database that could stop checks, or make checks run as the wrong role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -21,12 +21,12 @@ pub fn override_settings() {
     }
 }
 
-/// Makes commits asynchronous if `awty.synchronous_commit` is off, because awty flushes once per batch.
+/// If `awty.synchronous_commit` is off, makes commits asynchronous. awty then flushes the WAL once per batch.
 pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// The commit waits for the local flush, which includes all earlier commits, but not for standbys.
+/// The commit of `body` waits for the local flush, but not for standbys. The flush includes all earlier commits.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();

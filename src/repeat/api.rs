@@ -1,7 +1,7 @@
 //! Implements `awty.repeat()`.
 //!
-//! Invariant: one transaction writes a row of `awty_internal.repetition` and its check. It locks the check's row
-//! before it changes the repetition.
+//! Invariant: one transaction writes a row of `awty_internal.repetition` and the row's check. The transaction locks the
+//! check's row before it changes the repetition.
 
 use super::replaced;
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
@@ -56,7 +56,7 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// A query can be cancelled between two times, because each time may take milliseconds of search in a calendar.
+/// A query can be cancelled after each time, because the search for one time in a calendar may take milliseconds.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();

@@ -1,6 +1,6 @@
-//! Schedules the next check of a repetition when its check ends.
+//! Schedules the next check of a repetition when its current check ends.
 //!
-//! Lock order: the check's row, then its row in `awty_internal.repetition`, for reading and for writing.
+//! Lock order: first the check's row, then its row in `awty_internal.repetition`, for reading and for writing.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
@@ -144,8 +144,8 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Announces the next check like a new one, because a worker may already have searched for checks of this
-            // time.
+            // Announces the next check like a new check, because a worker may already have searched for checks that are
+            // due at this time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,4 +1,4 @@
-//! Computes future occurrences. If PostgreSQL no longer knows the time zone, there are none, and there is no error.
+//! Computes future occurrences. Returns no occurrence if PostgreSQL no longer knows the time zone.
 
 use super::terms;
 use crate::call::args::Args;

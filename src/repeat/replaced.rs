@@ -1,5 +1,5 @@
-//! Moves checks to a changed plan or calendar. If the calendar is closed at all planned times, the repetition stays
-//! without a check.
+//! Moves checks to the times of a changed plan or calendar. If the calendar is closed at all planned times, the
+//! repetition has no check.
 //!
 //! Invariant: the caller has locked each check that is moved.
 

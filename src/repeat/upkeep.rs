@@ -1,5 +1,5 @@
-//! Recomputes the due times of repetitions after a start of the server, because PostgreSQL may have new zone data.
-//! Skips locked checks.
+//! Computes the due times of repetitions again after a start of the server, because PostgreSQL may have new zone data.
+//! Skips checks that another session has locked.
 
 use super::of;
 use super::statements::{repetition, upkeep};

@@ -9,7 +9,7 @@ use crate::pg::table::Described;
 use crate::pg::text::{Text, type_name};
 use pgrx::pg_sys;
 
-/// SQLSTATEs of aggregates, window functions, system columns, parameters and subqueries.
+/// SQLSTATEs of errors about aggregates, window functions, system columns, parameters and subqueries.
 const NOT_OVER_ONE_ROW: [&str; 5] = ["42803", "42P20", "42P10", "42P02", "0A000"];
 
 const MAX_COLUMNS: usize = 100;

@@ -1,5 +1,5 @@
-//! A rule says when a row of its table is late. This module finds a rule and its parts. [`watch`](crate::watch) handles
-//! the rows.
+//! A rule says when a row of its table is late. This module finds a rule with its functions and triggers.
+//! [`watch`](crate::watch) handles the rows.
 
 pub mod condition;
 pub mod fault;
@@ -50,8 +50,8 @@ impl Watched {
 
     /// Returns the rule from a cache. A cached rule is valid until a system catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
-        // Calls `job::find` before reading the counts of changes, because `job::find` receives pending invalidations,
-        // which raise these counts.
+        // Calls `job::find` before reading the counters of changes, because `job::find` processes pending
+        // invalidations, which raise the counters.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
         let now = [changes::of_rows(), changes::of_relations(), changes::of_functions()];
         if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {

@@ -1,5 +1,5 @@
-//! Invariant: a result is written only if no other session has changed or locked the check's row since the run read it.
-//! The row is locked without waiting.
+//! Invariant: a run writes a result only if no other session has changed or locked the check's row since the run read
+//! it. The run never waits for the row's lock.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;

@@ -1,5 +1,5 @@
-//! Invariant: when [`ask`] returns, no code of the job's function is left to execute at commit. The settings and the
-//! current user are restored.
+//! Invariant: after [`ask`] returns, the commit executes no code of the job's function. The settings and the current
+//! user are restored.
 
 use crate::call::caller;
 pub use crate::call::caller::Caller;
@@ -54,8 +54,8 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// Calls the function, and executes the work that it has deferred to the commit. An ERROR in this work counts as an
-/// ERROR of the function.
+/// Calls the function, and executes the work that the function has deferred to the commit. An ERROR in this work counts
+/// as an ERROR of the function.
 ///
 /// # Safety
 ///

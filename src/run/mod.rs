@@ -62,7 +62,7 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// If a run of several checks fails, each half runs again, until only the checks with bad data fail.
+    /// If a run of several checks fails, runs each half again, until only the checks with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
             // The session could not be cleaned, but a later attempt may succeed.

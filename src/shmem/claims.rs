@@ -1,5 +1,5 @@
 //! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
-//! the entry is reserved again.
+//! another worker reserves the entry.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;

@@ -58,11 +58,11 @@ pub struct Database {
     pub able_since: Timestamp,
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
-    /// The first end of a hold or a pause, or [`NEVER`].
+    /// Time at which the first hold or pause ends, or [`NEVER`].
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
-    /// Grows with each crash or exit that is counted against a check.
+    /// Counter that grows with each crash or exit that is counted against a check.
     pub suspected: u64,
     pub dead_rows: DeadRows,
     /// The next search for leftover rows of `awty_internal.check_stat` starts after this id.

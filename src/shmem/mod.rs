@@ -28,8 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// At most this many databases can have awty. awty ignores further databases and logs a message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
-/// At most this many roles have an entry. If more roles have work, the roles with the latest due times wait for their
-/// database's next inspection.
+/// At most this many roles have an entry. If more roles have work, the roles with the latest due times wait for the
+/// next inspection of their database.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
@@ -38,7 +38,7 @@ pub struct SharedState {
     pub heartbeat: Timestamp,
     pub clean_start: bool,
     pub quarantined: Option<marks::EntryId>,
-    /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
+    /// Counter that grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
     /// Number of starts and ends of workers so far. When a role is served, its entry stores this number. The role with
     /// the smallest stored number is served first.
@@ -176,7 +176,7 @@ pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
 
-/// The closure runs under the lock, so it must be short and must not call PostgreSQL.
+/// The closure runs under the lock on shared memory, so it must be short and must not call PostgreSQL.
 pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
     correct_held_interrupts();
     look(&SHARED.share())

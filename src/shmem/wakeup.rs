@@ -3,8 +3,8 @@
 //! Invariant: nothing is announced before the commit.
 //!
 //! A lost announcement loses no check, because audits find all checks. A needless announcement does no harm, so checks
-//! of a rolled back savepoint may be announced. PREPARE TRANSACTION also announces, because the session of COMMIT
-//! PREPARED does not know the checks.
+//! of a rolled back savepoint may be announced. PREPARE TRANSACTION also announces checks, because the session of
+//! COMMIT PREPARED does not know them.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -139,7 +139,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// A subtransaction inside of `undone` has a higher number, and is undone together with it.
+/// A subtransaction inside of `undone` has a higher number than `undone`, and is undone together with it.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

@@ -274,8 +274,8 @@ impl Table {
         }
     }
 
-    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, the row is
-    /// deleted by SQL.
+    /// The caller must have locked the row. Deletes the row by SQL if an administrator has added triggers, foreign keys
+    /// or rules, so that they take effect.
     pub fn delete(&self, row: &Row) {
         if !self.is_plain() {
             return future_job::remove(&[row.id]);

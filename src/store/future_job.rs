@@ -185,7 +185,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// While the row is locked, no run of the check can end.
+/// No run of the check can end while this transaction has locked the row.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
@@ -194,12 +194,12 @@ pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &T
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Takes no lock, because a lock would roll back a concurrent run.
+/// Does not lock the check, because a lock would roll back a concurrent run.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Takes no lock, because the caller may have no right to some of the jobs.
+/// Does not lock the checks, because the caller may have no right to some of the jobs.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
     let mut jobs: Vec<Text> =
         select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| rows.all(|row| rows.get(row, 1)));
@@ -286,7 +286,7 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     again(id, slot, done, attempt, run_time, started_at, lateness, sqlstate, message, context, failed_at);
 }
 
-/// The caller has locked the rows. Fails if a user's trigger or rule keeps a row.
+/// The caller has locked the rows. Fails if a user's trigger or rule keeps a row from being deleted.
 pub fn remove(ids: &[i64]) {
     if delete_all(ids) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();

@@ -54,7 +54,8 @@ const COLUMNS: [Column; 20] = [
     (c"context", pg_sys::TEXTOID),
 ];
 
-// The check has no row in check_stat, and its row in future_job is already deleted.
+// Writes only the history row, because the check has no row in check_stat, and its row in future_job is already
+// deleted.
 statement! {
     archive_one,
     [
@@ -81,7 +82,7 @@ statement! {
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 }
 
-// If a run ends its own check, the check's history row already exists.
+// If a run has ended its own check, the check's history row already exists and is updated.
 statement! {
     fn answer_own(id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, outcome: Text) -> bool = query,
     c"UPDATE awty.future_job_history SET outcome = $6, started_at = $2, finished_at = greatest($2, $3), run_time = run_time + $4,

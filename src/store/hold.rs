@@ -16,7 +16,7 @@ pub struct Held {
 row!(Held { at, until });
 
 statement! {
-    /// An existing hold keeps its `held_at`, because the check was held from then on.
+    /// An existing hold keeps its `held_at`, because the check has been held since then.
     pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id) VALUES ($1, $3, $4, $4, $5, $6, (
           SELECT r.id FROM awty.future_job AS f JOIN awty_internal.repetition AS r
@@ -87,7 +87,7 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// Skips a hold that a client is releasing. After a rollback, a later inspection finds it.
+// Skips a hold that a client is releasing. If the release is rolled back, a later inspection finds the hold.
 statement! {
     /// Also returns checks that were held during their run, and are not marked as held yet.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,

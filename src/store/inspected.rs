@@ -1,4 +1,4 @@
-//! These statements go from job to job by index, so their cost does not depend on the number of checks.
+//! These statements read the jobs one by one through an index, so their cost does not depend on the number of checks.
 
 use super::typed::statement;
 use crate::pg::clock::Timestamp;

@@ -200,7 +200,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // Computes the width again, because `awty.slot` may have changed since the job was cached.
+        // Computes the slot width again, because `awty.slot` may have changed since the job was cached.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;
@@ -217,7 +217,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     found
 }
 
-/// Waits for another transaction's change, but no longer than `PATIENCE`.
+/// Waits for a transaction that has locked the job, but no longer than `PATIENCE`.
 pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     waiting_for(name, || lock_one(name))
 }

@@ -1,4 +1,4 @@
-//! `awty_internal.origin` records whether the database's rows come from another database or a backup.
+//! `awty_internal.origin` records whether the database's rows were copied from another database or a backup.
 
 use super::typed::statement;
 use crate::pg::{catalog, clock};

@@ -1,6 +1,6 @@
 //! Creates and drops the daily partitions of the history.
 //!
-//! Invariant: a client waits for a lock of this module no longer than the caller's `lock_timeout`.
+//! Invariant: a client waits for this module's locks no longer than the caller's `lock_timeout`.
 
 use super::typed::statement;
 use crate::pg::owner::as_owner;
@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 const AHEAD: i64 = 7;
-/// At most this many rows move out of the default partition, because writers wait during the move.
+/// At most this many rows are moved out of the default partition, because writers wait during the move.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -31,7 +31,7 @@ impl Prepared {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// Uses a new snapshot, except in a parallel query, which may not take one.
+    /// Uses a new snapshot, except in a parallel query, because a parallel query may not take one.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }

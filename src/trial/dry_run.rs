@@ -1,5 +1,5 @@
 //! Invariant: a dry run leaves no trace except advanced sequences, and locks no row. The caller must be the job's role.
-//! If the session has another role, the function runs in a security-restricted operation.
+//! If the session's role is a different role, the function runs in a security-restricted operation.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;

@@ -1,7 +1,7 @@
 //! `awty.travel()` moves a transaction's clock ahead for a test, and runs the checks that become due.
 //!
-//! Invariant: a transaction with `awty.travel()` cannot commit. The session has only one role, and only this role's
-//! jobs run, so awty never switches roles.
+//! Invariant: a transaction with `awty.travel()` cannot commit. Only jobs of the session's role run, so awty never
+//! switches roles.
 
 use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;
@@ -128,7 +128,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     Ok(ran)
 }
 
-/// Stores the clock's lead, so that ROLLBACK TO SAVEPOINT can restore it.
+/// Stores how far the clock is ahead, so that ROLLBACK TO SAVEPOINT can restore the clock.
 fn begin() {
     // SAFETY: a getter.
     let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -148,7 +148,7 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Also undoes calls in nested subtransactions, whose numbers are higher.
+/// Also undoes calls in nested subtransactions, because their numbers are higher.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -206,7 +206,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` lacks checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
+/// `fates` does not contain checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },

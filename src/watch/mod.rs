@@ -40,7 +40,7 @@ use crate::store::job::{self, Job};
 use awty_core::Time;
 
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
-/// `entity_name` of the check that adds the rows that existed before the rule.
+/// `entity_name` of the check that adds the rows that are older than the rule.
 pub const BACKFILL: &str = "awty.backfill";
 /// `entity_name` of the check that compares open alerts with their rows.
 pub const SWEEP: &str = "awty.sweep";
@@ -65,7 +65,7 @@ pub fn follow_calendar(name: &Text, now: Time) {
     }
     names.sort_by(|one, other| one.as_bytes().cmp(other.as_bytes()));
     names.dedup();
-    // Two changes of calendars lock their common rules in the order of names, so that they cannot deadlock.
+    // Locks the rules in the order of their names, so that two changes of calendars cannot deadlock.
     for rule in &names {
         rule::walk_moved(rule);
         let Some(Ok(job)) = job::find(rule) else { continue };

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// commits.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
-/// Number of keys that a piece reads first. It is small, because `until` may be slow.
+/// Number of keys that a piece reads at first. The number is small, because `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
 /// `visit` gets a key and a limit. It visits the next keys after this key, up to the limit, and returns the visited

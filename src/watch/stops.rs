@@ -25,7 +25,7 @@ pub fn overtaken(watched: &Watched) -> Error {
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
 }
 
-/// Whether the run failed with the error of [`overtaken`]. Such a run is undone as if it had never started.
+/// Whether the run failed with the error of [`overtaken`]. A run with this error is undone as if it had never started.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }
@@ -41,7 +41,7 @@ pub struct Clocks {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Seeing {
     Inserted,
-    /// The row's key has changed. Its old stops are forgotten, and the row counts as inserted.
+    /// The row's key has changed. awty forgets the stops of the old key and treats the row as inserted.
     Renamed,
     /// The time at which a stop of a watched row begins or ends.
     Known(Time),

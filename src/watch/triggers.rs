@@ -18,7 +18,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 
-// pgrx's macro is not used, because it would drop the SQLSTATE and the CONTEXT of errors in users' functions.
+// Does not use pgrx's macro, because the macro drops the SQLSTATE and the CONTEXT of errors in users' functions.
 const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
 
 #[unsafe(no_mangle)]
@@ -75,7 +75,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// Warns once per session that a rule has stopped. The client's write itself must not fail.
+/// Warns once per session that a rule has stopped, because an error would make the client's write fail.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };

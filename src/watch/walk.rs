@@ -90,7 +90,7 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         if moves && check.is_some() && !free.contains(&row.key) {
             continue;
         }
-        // If a row is written after `awty.watch()`, its alert may be raised before the walk reads the row.
+        // If a row is written after `awty.watch()`, a run may raise the row's alert before the walk reads the row.
         if rule.walk == Walk::New && open.contains_key(&row.key) {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Updates the checks and alerts of rows that were just written.
 //!
-//! Invariant: for an inserted row, awty uses the inserted values. Any other row is read again by its key, so that the
-//! order of triggers does not matter.
+//! Invariant: for an inserted row, awty uses the inserted values. awty reads any other row again by its key, so that
+//! the order of triggers does not matter.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
@@ -25,7 +25,7 @@ const PIECE: i64 = 10_000;
 
 pub enum Refusal {
     KeyTooLong(usize),
-    /// This transaction's snapshot cannot see another transaction's change of the check or alert.
+    /// Another transaction has changed the check or alert, and this transaction's snapshot cannot see the change.
     Changed,
 }
 
@@ -163,7 +163,7 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
 fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    // This lock rolls back a concurrent run that has read these checks.
+    // This lock makes a concurrent run that has read these checks roll back.
     let checks = rule_check::lock(rule, keys);
     hold::unsilence(&checks);
     let seen = watched.source.by_keys(keys);
@@ -187,7 +187,8 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
         let limits = &watched.job.options.limits;
         let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
             Verdict::Settled => true,
-            // An open alert of level 0 stays, because a client holds it, or because it is only a reminder.
+            // An open alert of level 0 stays open, because a client holds the row, or because the alert is only a
+            // reminder.
             Verdict::Ahead(_) | Verdict::Remind(_) => !open.contains_key(key) || alert.level > 0,
             Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => false,
         };

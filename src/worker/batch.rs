@@ -1,5 +1,5 @@
-//! Invariant: before a check runs, it is claimed, and its id is on disk in `awty_internal.in_flight`. A check that is
-//! suspected of a crash runs alone, and the server runs only one such check at a time.
+//! Invariant: before a check runs, a worker has claimed it, and its id is on disk in `awty_internal.in_flight`. A check
+//! that is suspected of a crash runs alone, and the server runs only one suspected check at a time.
 
 use super::fetch::Task;
 use super::{Next, Worker, entry};
@@ -150,7 +150,7 @@ impl Worker {
         is_time
     }
 
-    /// The flush at the end makes all earlier runs durable.
+    /// The flush at the end makes the results of all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());
@@ -160,7 +160,7 @@ impl Worker {
     }
 }
 
-/// If this deletion fails, the maintainer deletes the rows.
+/// If the deletion fails, the maintainer deletes the rows later.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Due time from which the worker works, or [`NEVER`] while idle.
+/// Earliest due time of the checks that the worker is handling, or [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
 /// Whether the worker has run a check or has found no due check. If neither is true, its role gets no new worker for a
 /// while.
@@ -268,7 +268,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // The worker has failed. Starting a process is expensive, so the role gets no worker for a while.
+            // The worker has failed. The role gets no worker for a while, because starting a process is expensive.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }

@@ -1,9 +1,9 @@
 //! Chooses the checks of a worker's turn.
 //!
-//! Each search starts where the last one ended, because a search from the beginning would read dead rows.
+//! Each search starts where the last search ended, because a search from the beginning would read dead rows.
 //!
 //! A worker skips checks that another worker of the role has prefetched (plans to run next). After a pass, the worker
-//! looks for them again, because the other worker may have exited.
+//! searches for the skipped checks again, because the other worker may have exited.
 //!
 //! Invariant: a pass returns a check twice only if the check could not run and is due for another try.
 
@@ -147,7 +147,7 @@ impl Fetcher {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
             self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
-        // The least suspected checks run first, so that they have ended before the most suspected one can crash the
+        // The least suspected checks run first, so that they have ended before the most suspected check can crash the
         // server.
         tasks.sort_by_key(|task| {
             task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
@@ -310,7 +310,7 @@ impl Fetcher {
     }
 }
 
-/// The log names a job with an unreadable row once, and again when the row changes.
+/// Logs a job with an unreadable row only once, and once more when the row changes.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

@@ -16,7 +16,7 @@ pub struct Definition {
     pub name: Text,
     pub zone: String,
     pub hours: Vec<String>,
-    /// Closed days in ascending order, in days since 1970-01-01.
+    /// Closed days in ascending order, as days since 1970-01-01.
     pub closed: Vec<i64>,
 }
 
@@ -58,7 +58,7 @@ statement! {
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
-// Reads with the caller's snapshot, because the names are only suggestions in an error.
+// Reads with the caller's snapshot, because the names only serve as suggestions in an error.
 statement! {
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"

@@ -1,7 +1,8 @@
-//! Invariant: due checks and their leases are read with a snapshot that is newer than the lock on the job's claims.
-//! With an older snapshot, a claim could choose a check that already has a lease.
+//! Invariant: a claim reads due checks and leases with a snapshot that is newer than its lock on the job's claims. With
+//! an older snapshot, the claim could choose a check that already has a lease.
 //!
-//! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
+//! Lock order: first the check's row, then its lease. A transaction that locks the lease first must not wait for the
+//! check.
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
@@ -87,7 +88,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is no longer pending, the message in `awty.attempt` says so and replaces the worker's own message.
+// If the check is no longer pending, the message in `awty.attempt` says so, in place of the worker's own message.
 statement!(
     end_all,
     [

@@ -35,7 +35,7 @@ statement! {
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 }
 
-// Skips locked buckets, because a claim must not wait for another transaction.
+// Skips buckets that another transaction has locked, because a claim must not wait.
 statement! {
     fn upsert_buckets(job: &Text, names: Vec<Text>, left: Vec<f64>, now: Time, full: &[Time]) = query,
     c"WITH free AS MATERIALIZED (
@@ -152,7 +152,7 @@ statement! {
       ) AS g WHERE t.job = g.job AND t.target = g.target"
 }
 
-// Goes from target to target by index, so that the cost does not depend on the number of checks.
+// Reads the targets one by one through an index, so that the cost does not depend on the number of checks.
 statement! {
     /// Returns targets of the job, and for each target, whether a claim can give a lease for one of the target's
     /// checks. Stops after `due` targets that have such a check, or after `steps` targets in all.
@@ -294,8 +294,7 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// Blocks the target until `until`, unless the target is already blocked for longer. The caller must hold the target's
-/// lock.
+/// Blocks calls to the target until `until`. A longer block stays. The caller must hold the target's lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let is_free = exists(job, target) == lock(job, target);
     is_free && set_blocked(job, target, until, now, by, note)

@@ -1,5 +1,5 @@
-//! Lock order: the check's row, then its row in `awty_internal.repetition`. A run locks the latter only to end the
-//! repetition.
+//! Lock order: first the check's row, then its row in `awty_internal.repetition`. A run locks the second row only to
+//! end the repetition.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -152,7 +152,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// An entity's pending check stays, and the repetition continues after it.
+// If the entity has a pending check, the check stays, and the repetition continues after it.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
@@ -262,7 +262,7 @@ pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     with_holds(select_of_checks(checks))
 }
 
-/// The caller must have read and locked the row.
+/// The caller must have read and locked the check's row.
 pub fn of_row(check: &Row) -> Option<Pending> {
     let [entity_name, entity_key, job] = check.subject();
     let args = [entity_name, entity_key, job, arg(check.id)];

@@ -12,14 +12,15 @@ use std::ffi::{CStr, c_int, c_void};
 
 const MARK: &CStr = c"awty function";
 
-/// A plan and the types of its parameters, with `InvalidOid` at the end. PostgreSQL reads the types whenever it parses
-/// the query again.
+/// A plan and the types of its parameters. `InvalidOid` ends the list of types. PostgreSQL reads the types whenever it
+/// parses the query again.
 pub struct Plan {
     pub plan: pg_sys::SPIPlanPtr,
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns the SQL text of a call with columns of a row. Row and columns are already quoted.
+/// Returns the SQL text of a call whose arguments are columns of a row. The names of row and columns are already
+/// quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))
@@ -28,7 +29,7 @@ pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = Stri
 impl Plan {
     /// # Safety
     ///
-    /// SPI must be connected. A plan that is kept must be freed before this value is dropped.
+    /// SPI must be connected. If the plan is kept, it must be freed before this value is dropped.
     pub unsafe fn new(sql: &str, types: &[pg_sys::Oid]) -> Self {
         let (source, types) = (text::server(sql), [types, &[pg_sys::InvalidOid]].concat());
         let argument = types.as_ptr().cast_mut().cast::<c_void>();
@@ -75,7 +76,7 @@ impl Plan {
 
 /// # Safety
 ///
-/// Only PostgreSQL's parser may call this function, with the types of [`Plan`] as the argument.
+/// Only PostgreSQL's parser may call this function. The argument must be the types of a [`Plan`].
 #[pg_guard]
 unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c_void) {
     // SAFETY: guaranteed by the caller.
@@ -87,7 +88,7 @@ unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c
     }
 }
 
-/// Returns the call for which a marked column reference stands. Returns null for any other column reference.
+/// Returns the call that replaces a marked column reference, and null for any other column reference.
 ///
 /// # Safety
 ///

@@ -43,8 +43,8 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// The result of `read` must not borrow from the rows. With `firing`, the query can read the trigger's transition
-/// tables.
+/// The result of `read` must not borrow from the rows. If `firing` is given, the query can read the trigger's
+/// transition tables.
 pub fn evaluate<R>(
     sql: &str,
     types: &[pg_sys::Oid],
@@ -116,7 +116,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     {
         return Rc::clone(plan);
     }
-    // With these settings, the plan finds rows by key even while the table is small. The caller restores the settings.
+    // These settings make the plan find rows by key even while the table is small. The caller restores the settings.
     for (name, value) in
         [(c"enable_seqscan", c"off"), (c"enable_hashjoin", c"off"), (c"enable_mergejoin", c"off"), (c"jit", c"off")]
     {

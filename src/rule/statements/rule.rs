@@ -139,15 +139,15 @@ statement!(
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
 statement! {
-    /// Requests a walk that moves pending checks to the new calendar. A walk in progress starts again at the first
-    /// row.
+    /// Requests a walk that moves pending checks to times of the new calendar. A walk in progress starts again at the
+    /// first row.
     pub fn walk_moved(name: &Text) = query,
     c"UPDATE awty.rule SET walk = CASE WHEN walk IN ('new', 'changed') THEN 'changed' ELSE 'moved' END, walked_to = NULL, walk_after = '0'
       WHERE rule = $1"
 }
 
 statement! {
-    /// Stores the next transaction's number in `walk_after`. All open transactions have lower numbers.
+    /// Stores the next transaction's number in `walk_after`, because all open transactions have lower numbers.
     pub fn note_open(name: &Text) = query,
     c"UPDATE awty.rule SET walk_after = pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) WHERE rule = $1"
 }
@@ -158,8 +158,8 @@ statement! {
 }
 
 statement! {
-    /// Returns whether all transactions before `before` have ended. A number that this server has not reached yet comes
-    /// from another server's dump, and counts as ended.
+    /// Returns whether all transactions before `before` have ended. Also returns true for a number that this server has
+    /// not reached yet, because this number comes from another server's dump.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
           OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)
@@ -272,7 +272,7 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// Reads the rule with the latest snapshot, so that an older transaction also watches the rows that it writes.
+/// Reads the rule with the latest snapshot, so that awty also watches rows of transactions that began before the rule.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }

@@ -1,7 +1,7 @@
 //! Creates and drops the functions and triggers of a rule.
 //!
-//! Invariant: the functions belong to the table's owner. They take single columns, so that the table can be altered.
-//! awty creates the triggers with its own rights, because only awty has EXECUTE on their trigger function.
+//! Invariant: the functions belong to the table's owner. Their arguments are single columns, so that the table can be
+//! altered. awty creates the triggers with its own rights, because only awty has EXECUTE on the trigger function.
 
 use super::by_oid;
 use super::dynamic_sql::{call, command, query};
@@ -46,7 +46,7 @@ pub fn result_type(argument: &str) -> pg_sys::Oid {
     if ["until", "stopped"].contains(&argument) { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
-/// A dump includes this comment, by which awty recognises the functions of an ended rule.
+/// A dump includes this comment, so that awty can recognise the functions of an ended rule.
 fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{rule}\"")
 }
@@ -105,8 +105,8 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// The function's arguments have the default collations of their types. If a column has another collation, the body
-/// names it.
+/// The function's arguments have the default collations of their types. If a column has a different collation, the body
+/// names the collation.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -128,7 +128,8 @@ statement! {
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 }
 
-/// Makes the function depend on the table, also after a restore, because a dump does not include the dependency.
+/// Makes the function depend on the table. A restored function also needs this, because a dump does not include the
+/// dependency.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     if has_dependency(function.oid, table.oid) {
         return;
@@ -191,7 +192,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     }
 }
 
-/// Compares two rows with a function, because PostgreSQL would parse an operator between them as a comparison of their
+/// Compares two rows with a function, because PostgreSQL parses an operator between two rows as a comparison of their
 /// columns.
 fn record_ne(one: &str, other: &str) -> String {
     format!("pg_catalog.record_image_ne(ROW({one}), ROW({other}))")
@@ -240,8 +241,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// Finds triggers by name first, because a table may have thousands. Then searches all, because the owner may have
-/// renamed one.
+/// Searches triggers by name first, because a table may have thousands of triggers. If a trigger is missing, searches
+/// all triggers, because the owner may have renamed it.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
     let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];

@@ -1,5 +1,5 @@
 //! Invariant: rows are read with the rights of the table's owner, because the rule's functions are the owner's code.
-//! All names come quoted and qualified from PostgreSQL's catalogs.
+//! All names come from PostgreSQL's catalogs, quoted and qualified.
 
 use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};
@@ -83,7 +83,7 @@ pub enum State {
     Met,
     NotStarted,
     Waiting(Time),
-    /// The rule has no `since`, so `within` counts from when the row appeared.
+    /// The rule has no `since`, so `within` begins when the row appeared.
     WaitingSinceAppearance,
 }
 

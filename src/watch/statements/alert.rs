@@ -1,5 +1,5 @@
-//! Lock order: the row's check, then the row's alert. A run locks alerts only after all user functions have returned,
-//! and skips locked ones.
+//! Lock order: first the row's check, then the row's alert. A run locks alerts only after all user functions have
+//! returned, and skips locked alerts.
 //!
 //! LATERAL with LIMIT makes PostgreSQL find each key by index, even if the table was small at planning time.
 
@@ -195,7 +195,7 @@ impl Row for Open {
     }
 }
 
-/// The flag says whether this call has locked the alert.
+/// The second value of each pair says whether this call has locked the alert.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 9)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))

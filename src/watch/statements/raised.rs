@@ -61,8 +61,8 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
-// awty compares the times of an alert to find out whether its level was reported. `GREATEST` keeps their order even if
-// the clock is set back.
+// awty compares the times of an alert to find out whether its level was reported. `GREATEST` keeps the order of these
+// times even if the clock is set back.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
@@ -104,20 +104,20 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// Raises open alerts and counts a report of each. Returns `false` if another transaction has locked or cleared one
-/// of them.
+/// Raises the level of open alerts, and counts one report for each alert. Returns `false` if another transaction has
+/// locked or cleared one of the alerts.
 pub fn escalate(raised: &[Raised], now: Time) -> bool {
     let higher: Vec<&Raised> = raised.iter().filter(|raised| raised.id.is_some()).collect();
     let count = higher.len() as u64;
     count == 0 || set_levels(higher.into_iter(), now, 1) == count
 }
 
-/// Raises held alerts, which are not reported. Returns `false` as [`escalate`] does.
+/// Raises the level of held alerts without a report. Returns `false` in the same cases as [`escalate`].
 pub fn escalate_untold(raised: &[Raised], now: Time) -> bool {
     raised.is_empty() || set_levels(raised.iter(), now, 0) == raised.len() as u64
 }
 
-/// Raises one alert without a report. Returns `false` as [`escalate`] does.
+/// Raises the level of one alert without a report. Returns `false` in the same cases as [`escalate`].
 pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) -> bool {
     let count = match raised.id {
         None => insert_all().execute(&new_alerts(rule, &[raised], now, 0)),
