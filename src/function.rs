@@ -113,7 +113,7 @@ struct Key {
     set_based: bool,
 }
 
-/// During a registration, `set_based` is `None`, because the signature of the function that is found decides the value.
+/// During a registration, `set_based` is `None`, because the function that is found decides the value.
 pub fn resolve(
     schema: &Text,
     name: &Text,

@@ -21,7 +21,7 @@ pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 pub type Place = (Time, i64);
 pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// This value stands for all roles. Statements receive the value as NULL.
+/// Means all roles. Statements receive this value as NULL.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
@@ -42,7 +42,7 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Ends the holds of up to `PIECE` checks, except holds that another session has locked. Returns where the next call
+/// Ends the holds of up to `PIECE` checks, except holds that other sessions have locked. Returns where the next call
 /// continues, or `None` after the last hold.
 pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     let passed = hold::passed(now, role, after.0, after.1, PIECE);
@@ -50,8 +50,8 @@ pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     if ids.is_empty() {
         return None;
     }
-    // A concurrent run that has seen the hold marks the check as held when the run commits. The next statement then
-    // finds the check.
+    // A concurrent run that has seen the hold marks its check as held at commit. The next statement then finds the
+    // check.
     hold::remove_unheld(&ids, now);
     for held in future_job::lock_held(&ids, settings::max_crashes()) {
         end_hold(&held, now);

@@ -1,10 +1,9 @@
 //! Detects that the server was restored from a backup.
 //!
-//! A start of the server is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not
-//! exist.
+//! A start is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not exist.
 //!
-//! Invariant: a later restore has a later time, even if the clock was set back. awty does not detect a copy of the
-//! disks without a backup, because PostgreSQL treats the copy as a crash.
+//! Invariant: a later restore has a later time, even if the clock was set back. A copy of the disks without a backup is
+//! not detected, because PostgreSQL starts it as after a crash.
 
 use crate::pg::clock::{self, Timestamp};
 use crate::settings;

@@ -41,7 +41,7 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // While this session waited for the lock, a run may have scheduled the next check. The loop locks the next check.
+    // While this session waited for the lock, a run may have scheduled the next check. The loop locks it.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

@@ -44,8 +44,7 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// A check that is planned for later runs now and also at its planned time, so that the repetition keeps all planned
-/// times.
+/// A check that is planned for later also runs now, so that the repetition keeps all planned times.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

@@ -79,8 +79,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // This call may have waited for a run. At its end, a run can mark the check as held, so this call reads the
-        // mark `held` again.
+        // This call may have waited for a run. A run can mark its check as held at its end, so this call reads `held`
+        // again.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -72,8 +72,7 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Refuses the call while leases are live, because an external worker and a worker of the server could run the same
-/// check.
+/// Refuses the call, because an external worker and a worker of the server could run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {

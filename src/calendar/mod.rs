@@ -83,7 +83,7 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // Does not cache a result of a parallel query, because the query's snapshot may be older than the last change.
+    // Does not cache a result of a parallel query, because its snapshot may be older than the last change.
     // SAFETY: reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {
@@ -108,7 +108,7 @@ fn read(stored: Stored) -> Option<Known> {
 /// Calls `follow` for each calendar whose zone data differ from the stored hash. If another session has locked rows
 /// that `follow` needs, the next call handles the calendar.
 ///
-/// A calendar whose zone is unknown keeps its hash, because PostgreSQL may know the zone again later.
+/// A calendar with an unknown zone keeps its hash, because PostgreSQL may know the zone later.
 pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {
     for stored in calendar::hashed(now) {
         let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };

@@ -247,7 +247,7 @@ pub enum Error {
     NotDatabaseOwner {
         database: String,
     },
-    /// The job's row is invalid, because an administrator wrote it by hand.
+    /// An administrator wrote the job's row by hand.
     BrokenJob {
         job: String,
         message: String,

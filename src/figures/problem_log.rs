@@ -150,7 +150,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// The payload of a notification contains no name, because any role may listen to the channel.
+/// The payload contains no name, because any role may listen to the channel.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {

@@ -1,6 +1,6 @@
 //! Starts workers and maintainers. While the server has no free process, the launcher waits longer after each attempt.
 //!
-//! Invariant: if a worker never starts, the entry that was reserved for it in shared memory is freed.
+//! Invariant: if a worker never starts, its reserved entry in shared memory is freed.
 
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};

@@ -85,8 +85,8 @@ impl Launcher {
         wait
     }
 
-    /// Stores the time at which awty was enabled. Checks that were due before this time count as missed. If the clock
-    /// is set back, the stored time is also set back.
+    /// Stores the time at which awty was enabled. Checks that were due earlier count as missed. If the clock is set
+    /// back, the stored time follows.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -144,7 +144,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles with work, and the number of workers of the roles without work.
+/// Returns the roles with work, and the number of workers of all other roles.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -195,8 +195,7 @@ fn watch(mono: Mono) -> Duration {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // The worker has no run in progress, so SIGTERM does no harm, even while the worker waits for a
-                // standby.
+                // The worker has no run in progress, so SIGTERM does no harm, even while it waits for a standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
@@ -209,8 +208,8 @@ fn watch(mono: Mono) -> Duration {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // This PID still belongs to the worker, because shared memory is locked, and a worker frees its entry
-                // only under this lock.
+                // This PID still belongs to the worker, because a worker frees its entry only under the lock on shared
+                // memory.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.
                 unsafe { libc::kill(entry.pid, signal) };

@@ -51,7 +51,7 @@ fn target_standing(
 }
 
 calls! {
-    /// The function blocks a target for at most [`ASKED`], because any role that may claim may call the function.
+    /// Any role that may claim may block a target, so a block lasts at most [`ASKED`].
     fn block_for_now -> bool = block;
 }
 

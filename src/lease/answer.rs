@@ -1,8 +1,7 @@
 //! Invariant: a report, its history row and the next check are committed together with the caller's transaction. A
 //! report for an ended lease changes nothing.
 //!
-//! Lock order: first the check's row, then its lease. `complete_many()` and `fail_many()` skip locked checks, so that a
-//! client's lock on one check does not delay the reports for other checks.
+//! `complete_many()` and `fail_many()` skip locked checks, so that a client's lock does not delay other reports.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -195,8 +194,7 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// A report shows that the target is up, unless the worker reports that the target is down or that the call was not
-    /// started.
+    /// A report shows that the target is up, unless it says that the target is down or that the call was not started.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),
@@ -276,8 +274,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Reports are stored together if they have the same job, start of the lease, and due time, and if either all or none
-/// of their checks have rows in `check_stat`.
+/// Values that reports must share to be stored together: the job, the start of the lease, the due time, and whether the
+/// check has a row in `check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {

@@ -32,8 +32,8 @@ use std::collections::HashSet;
 /// Limits the searches of a claim, because the searches may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// A claim of several jobs stops after it has ended or moved about this many checks, and after about this many expired
-/// leases. The limit keeps a role with thousands of them from delaying the claims of other roles.
+/// A claim of several jobs stops after about this many checks that it ends or moves, or about this many expired leases,
+/// so that it does not delay other roles' claims.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 
@@ -162,8 +162,8 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the checks that workers of the server are running. A job of external workers can still have these checks
-    /// if the job had a function until a moment ago.
+    /// Returns the checks that workers of the server are running. A job of external workers can have them if it had a
+    /// function until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);

@@ -18,8 +18,7 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// The jobs share one limit on the number of leases, so that a role that keeps its checks locked does not delay the
-/// other jobs.
+/// The jobs share one limit on leases, so that a role that keeps its checks locked does not delay other jobs.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);
@@ -28,7 +27,7 @@ pub fn sweep(now: Time) {
         let over = lease::overdue_of(&name, now, share);
         match job::find(&name) {
             Some(Ok(job)) => drop(book(&job, &over, now)),
-            // The job and its checks were removed, but the job's leases are left.
+            // The job was removed, but its leases are left.
             _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }

@@ -30,8 +30,7 @@ pub fn steps(jobs: usize) -> usize {
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The chosen checks. Each check has two numbers: its place among the checks of its target, and the place of the
-    /// target.
+    /// The chosen checks. Each has its place among the checks of its target, and the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
     /// Earliest time at which a target that allows no call now will allow a call.

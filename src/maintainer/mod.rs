@@ -58,8 +58,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // The database has no awty. The entry stays if another inspection was requested, because awty may have been
-            // installed in the last moments.
+            // The database has no awty. If another inspection was requested, the entry stays, because awty may have
+            // been installed since.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -106,8 +106,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // A crash leaves rows in `in_flight`. The maintainer handles these rows before the first worker starts,
-            // because they look the same as the rows of live workers.
+            // A crash leaves rows in `in_flight` that look the same as rows of live workers. So the maintainer handles
+            // them before the first worker starts.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -282,7 +282,7 @@ fn drop_partitions(now: Time) {
 }
 
 /// Returns whether to do maintenance, and whether to VACUUM. Maintenance is rarer than inspections, because clients may
-/// wait for maintenance.
+/// wait for it.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {

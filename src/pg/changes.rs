@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. At a change, a trigger invalidates the type
-/// `awty_internal.change` in all sessions. `TYPE` is the OID of this type.
+/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. Their triggers invalidate the type
+/// `awty_internal.change`, whose OID is `TYPE`, in all sessions.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);

@@ -16,9 +16,9 @@ struct Citus {
 
 static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
-/// If the transaction wrote on only one remote node, Citus would commit on this node first, in one phase. After a crash
-/// before the local commit, awty would repeat the run. With two phases, Citus sends COMMIT PREPARED after the local
-/// commit record. Therefore PostgreSQL must flush the local commit record first.
+/// If the transaction wrote on only one other node, Citus would commit there first, in one phase. After a crash before
+/// the local commit, awty would repeat the run. With two phases, Citus sends COMMIT PREPARED after the local commit
+/// record, so this record must be flushed first.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions read or set a variable of Citus, and raise nothing.

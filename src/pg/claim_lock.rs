@@ -1,6 +1,6 @@
-//! Locks on the claims of a job or on the state of a target. Only one transaction at a time has the lock.
+//! Locks that only one transaction at a time can have: on the claims of a job, or on the state of a target.
 //!
-//! The locks are object locks whose class is the OID of a table, because no SQL command can take a lock of this kind.
+//! They are object locks whose class is the OID of a table, because no SQL command takes such a lock.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;

@@ -10,7 +10,6 @@ use std::ffi::{CStr, c_char, c_int, c_long};
 
 pub type TimeoutHandler = unsafe extern "C" fn();
 
-/// A struct of PostgreSQL. Its fields are private to PostgreSQL.
 #[repr(C)]
 pub struct PartitionTupleRouting {
     _private: [u8; 0],

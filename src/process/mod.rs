@@ -32,8 +32,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory. By default, the C library returns memory to the kernel once 128 kB are free.
-/// This function frees a larger block, because this raises the limit.
+/// Makes the C library keep freed memory. By default, it returns memory to the kernel once 128 kB are free. Freeing a
+/// larger block, as here, raises this limit.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }

@@ -10,8 +10,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does the same as DISCARD ALL, with two exceptions. Keeps settings, because the transaction has restored them.
-/// Ignores LISTEN, because awty refuses LISTEN.
+/// Like DISCARD ALL, but keeps settings, because the transaction has restored them, and ignores LISTEN, because awty
+/// refuses it.
 pub fn clean() {
     if !has_temporary_schema() {
         // SAFETY: outside of a transaction, no portal, prepared statement or lock belongs to one.

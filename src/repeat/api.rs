@@ -1,7 +1,6 @@
 //! Implements `awty.repeat()`.
 //!
-//! Invariant: one transaction writes a row of `awty_internal.repetition` and the row's check. The transaction locks the
-//! check's row before it changes the repetition.
+//! Invariant: one transaction writes a row of `awty_internal.repetition` and the row's check.
 
 use super::replaced;
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
@@ -94,8 +93,7 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this repetition is the job's first. Workers may not know the first repetition yet, so a due check is not
-    /// left to them.
+    /// Whether this is the job's first repetition. Workers may not know it yet, so a due check is not left to them.
     is_first: bool,
 }
 

@@ -1,6 +1,4 @@
 //! Schedules the next check of a repetition when its current check ends.
-//!
-//! Lock order: first the check's row, then its row in `awty_internal.repetition`, for reading and for writing.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};

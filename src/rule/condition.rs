@@ -37,8 +37,7 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // If a calendar is replaced, functions that read the calendar have new results. awty handles new results only in
-    // the argument `due`.
+    // If a calendar is replaced, functions that read it have new results. awty handles this only in the argument `due`.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

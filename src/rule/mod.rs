@@ -40,8 +40,7 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Skips the cache, because a walk or sweep may start as soon as its check is committed. At this moment, the
-    /// session's cache may still be old.
+    /// Skips the cache, because it may still be old when a walk or sweep starts right after its check is committed.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();
@@ -50,8 +49,8 @@ impl Watched {
 
     /// Returns the rule from a cache. A cached rule is valid until a system catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
-        // Calls `job::find` before reading the counters of changes, because `job::find` processes pending
-        // invalidations, which raise the counters.
+        // Calls `job::find` before reading the counters, because `job::find` processes invalidations, which raise the
+        // counters.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
         let now = [changes::of_rows(), changes::of_relations(), changes::of_functions()];
         if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {

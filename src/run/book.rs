@@ -43,8 +43,8 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // If the check has no repetition, the row is not locked first, because the end of the check uses no data that
-        // the lock protects.
+        // Without a repetition, the end of a check uses no data that the row's lock protects, so the row is not locked
+        // first.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)

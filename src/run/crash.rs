@@ -3,7 +3,7 @@
 //! DESIGN.md describes how these *suspects* run in quarantine.
 //!
 //! Invariant: a crash counts once against a check. If a suspect was in quarantine, the crash counts against no other
-//! check. If a client has locked a check right after the crash, the crash does not count against this check.
+//! check. If a client has locked a check right after the crash, the crash does not count against it.
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
@@ -12,10 +12,10 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// Counts a crash of the server or an exit of the worker against each check of a run. Only one of these checks is to
-/// blame, so each check runs alone next time.
+/// Counts a crash of the server or an exit of the worker against each check of a run. Each check runs alone next time,
+/// because only one is to blame.
 ///
-/// Returns `false` if the run had only one check and a client has locked this check.
+/// Returns `false` if the run had only one check and a client has locked it.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     let counted = check_stat::count(ids, suspicion);
     if let [id] = *ids
@@ -32,8 +32,8 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
 
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
-    // Reads `in_flight` before the list of live workers. If the list came first, a worker that writes its row after
-    // this could seem dead.
+    // Reads `in_flight` before the list of live workers. In the opposite order, a worker that has just written its row
+    // could seem dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
         // Uses only entries of this database, because new workers may have taken entries of other databases since the
@@ -50,8 +50,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may contain the same check, because a worker may take over the checks of another worker. The row with
-    // fewer checks comes first, because a check that is alone in its row ran alone.
+    // Two rows may contain the same check, because a worker may take over another worker's checks. The row with fewer
+    // checks comes first, because a check alone in its row ran alone.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {

@@ -133,8 +133,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // `awty_internal.job_stat` may contain the job even if shared memory does not. The maintainer removes the job
-        // from `awty_internal.job_stat`.
+        // `awty_internal.job_stat` may contain the job even if shared memory does not.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

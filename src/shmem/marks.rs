@@ -24,7 +24,7 @@ pub fn was_clean() -> bool {
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     // SAFETY: a flag that is set at the start.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // Without the file, awty treats the next start as a start after a crash, so some checks run alone for a while.
+        // Without the file, awty treats the next start as after a crash, so some checks run alone for a while.
         let _ = std::fs::write(CLEAN, "");
     }
 }

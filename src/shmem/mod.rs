@@ -40,8 +40,8 @@ pub struct SharedState {
     pub quarantined: Option<marks::EntryId>,
     /// Counter that grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Number of starts and ends of workers so far. When a role is served, its entry stores this number. The role with
-    /// the smallest stored number is served first.
+    /// Number of starts and ends of workers. When a role is served, its entry stores this number. The role with the
+    /// smallest stored number is served first.
     pub served: u64,
     /// Number of roles that wait for a worker. While the number is not 0, workers end after their batch.
     pub waiting: u32,

@@ -21,12 +21,11 @@ struct Pending {
     inspection: bool,
     adopted: bool,
     end: Option<Timestamp>,
-    /// Number of checks that the transaction has written. If the transaction is rolled back, the rows of these checks
-    /// are dead.
+    /// Number of checks that the transaction has written. After a rollback, their rows are dead.
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// Number of checks that the transaction has ended. If the transaction commits, the rows of these checks are dead.
+    /// Number of checks that the transaction has ended. After the commit, their rows are dead.
     ended: u64,
 }
 

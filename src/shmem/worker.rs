@@ -34,8 +34,8 @@ pub struct WorkerEntry {
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Checks that this worker plans to run next. Unless this worker is slow, the role's other workers skip these
-    /// checks. The checks are not claimed, so another worker may still claim them.
+    /// Checks that this worker plans to run next, but has not claimed. The role's other workers skip these checks
+    /// unless this worker is slow.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 

@@ -185,7 +185,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// No run of the check can end while this transaction has locked the row.
+/// No run of the check can end while the row is locked.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
@@ -286,7 +286,7 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     again(id, slot, done, attempt, run_time, started_at, lateness, sqlstate, message, context, failed_at);
 }
 
-/// The caller has locked the rows. Fails if a user's trigger or rule keeps a row from being deleted.
+/// The caller has locked the rows. Fails if a user's trigger or rule prevents the deletion.
 pub fn remove(ids: &[i64]) {
     if delete_all(ids) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();

@@ -1,5 +1,4 @@
-//! Invariant: rows are written and locked in the order of the given keys, so callers with overlapping keys cannot
-//! deadlock.
+//! Invariant: rows are written and locked in the order of the given keys.
 
 use super::statement::Arg;
 use super::typed::statement;
@@ -8,8 +7,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// Calls unnest() in the select list, because PostgreSQL writes the rows of a function in FROM to disk first. Does not
-// use ON CONFLICT, because it doubles the cost per row.
+// Calls unnest() in the select list, because PostgreSQL writes the rows of a function in FROM to disk first. ON
+// CONFLICT would double the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -20,7 +19,7 @@ statement!(
 );
 
 // ON CONFLICT locks a conflicting row even if the WHERE condition is false. SET contains a column of a unique index,
-// because the lock is then as strong as the lock of FOR UPDATE.
+// because the lock is then as strong as FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -76,7 +75,7 @@ pub struct NewChecks {
 
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// The due times of the checks. The array is NULL if all checks are due at `slot`.
+    /// Due times of the checks, or NULL if all checks are due at `slot`.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,

@@ -8,11 +8,11 @@ use crate::store::typed::number;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// A restore of a dump fills this table last. So if a database has jobs or checks, but no row in this table, a restore
-// is in progress.
+// A restore of a dump fills this table last. So a database with jobs or checks, but without a row in this table, is
+// being restored.
 //
-// After a restore of the server, an inspection writes 0 as the database's OID. So the database stays held, even after a
-// later pg_upgrade or dump.
+// After a restore of the server, an inspection writes 0 as the database's OID, so that the database stays held, even
+// after pg_upgrade or a dump.
 statement! {
     fn select_hold(database: pg_sys::Oid, restored_at: Option<Time>) -> Option<i32> = query,
     c"SELECT pg_catalog.max(CASE

@@ -115,7 +115,7 @@ pub fn make(parted: Partitioned, now: Time) {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
             // Locks both tables first. With only the default partition locked, a reader that waits for the lock would
-            // miss the moved rows, and a writer that has already chosen the default partition would fail.
+            // miss the moved rows, and a writer that has already chosen this partition would fail.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }

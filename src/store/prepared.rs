@@ -8,7 +8,7 @@ statement! {
 }
 
 /// Returns whether a transaction was prepared in the last minute. Its announced checks become visible at COMMIT
-/// PREPARED. Inspections find the checks of transactions that were prepared earlier.
+/// PREPARED. Inspections find the checks of older transactions.
 pub fn any_young() -> bool {
     settings::max_prepared_transactions() > 0 && is_any_recent()
 }

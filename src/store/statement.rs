@@ -14,7 +14,7 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// Stands for the type "array of rows of `awty.future_job`", because the OID of this type differs between databases.
+/// Placeholder for the type of an array of rows of `awty.future_job`, because the type's OID differs between databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;

@@ -1,5 +1,5 @@
 //! Invariant: a dry run leaves no trace except advanced sequences, and locks no row. The caller must be the job's role.
-//! If the session's role is a different role, the function runs in a security-restricted operation.
+//! If the session's role differs, the function runs in a security-restricted operation.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;
@@ -129,7 +129,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         Err(mut failure) => {
             let is_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if is_cancelled && !struck {
-                // The user has cancelled the client's statement, and not only the run.
+                // The user has cancelled the client's statement, not only the run.
                 error::cancelled(failure.message);
             }
             if is_cancelled {

@@ -159,7 +159,7 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// If a run of several checks fails, runs each half of the checks separately, down to single checks.
+/// If a run of several checks fails, runs each half separately, down to single checks.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {
@@ -188,7 +188,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
         Err(mut failure) => {
             let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if timed_out && !struck {
-                // The user has cancelled the client's statement, and not only the run.
+                // The user has cancelled the client's statement, not only the run.
                 error::cancelled(failure.message);
             }
             if timed_out {

@@ -2,8 +2,8 @@
 //! alert.
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
-//! - [`written`] is called by triggers and handles written rows.
-//! - [`judge`] is called by runs and handles due rows. If the run fails, [`untold`] raises the alert.
+//! - Triggers call [`written`] for written rows.
+//! - Runs call [`judge`] for due rows. If the run fails, [`untold`] raises the alert.
 //! - [`walk`] adds the rows that are older than the rule. [`sweep`] compares open alerts with their rows. Both visit
 //!   rows in [`pieces`].
 //! - [`stops`] stores when the clocks of rows were stopped.

@@ -13,8 +13,7 @@ const KEYS: i64 = 5_000;
 /// Number of keys that a piece reads at first. The number is small, because `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
-/// `visit` gets a key and a limit. It visits the next keys after this key, up to the limit, and returns the visited
-/// keys.
+/// `visit` visits the keys after a given key, up to a limit, and returns them.
 ///
 /// Returns the last key of the piece, or `None` if no key is left. A piece takes at most half of the job's timeout. A
 /// piece that locks rows also takes at most [`LOCKED`].

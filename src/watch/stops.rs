@@ -45,14 +45,14 @@ pub enum Seeing {
     Renamed,
     /// The time at which a stop of a watched row begins or ends.
     Known(Time),
-    /// The row is older than its rule, and the walk has not visited it yet. The row is handled as if it was inserted
-    /// and then stopped or continued by an UPDATE at this time.
+    /// The row is older than its rule, and the walk has not visited it yet. The row counts as inserted and then stopped
+    /// or continued by an UPDATE at this time.
     Unvisited(Time),
 }
 
 impl Clocks {
-    /// A client must have locked the rows' checks. A run has not locked the checks. Therefore a run reads the clocks
-    /// before the rows, and [`Clocks::store_of_run`] notices later changes.
+    /// A client must have locked the rows' checks. A run has locked no checks, so it reads the clocks before the rows,
+    /// and [`Clocks::store_of_run`] notices later changes.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();

@@ -18,8 +18,8 @@ use std::time::Duration;
 const ALERTS: i64 = 10_000;
 const MOST: Duration = Duration::from_secs(1);
 
-/// Repairs rules after a restore. A dump contains neither the OIDs of a rule's functions nor their dependency on the
-/// table.
+/// Repairs rules after a restore, because a dump lacks the OIDs of a rule's functions and the functions' dependency on
+/// the table.
 pub fn repair(_now: Time) {
     let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
     for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {

@@ -1,7 +1,7 @@
-//! Walks through the rows that are older than their rule and adds checks for the rows. The walk visits the rows in
-//! pieces and in the order of their keys. If a calendar was replaced, the walk moves the rule's pending checks.
+//! Walks through the rows that are older than their rule, in pieces and in key order, and adds checks for the rows. If
+//! a calendar was replaced, moves the rule's pending checks.
 //!
-//! Invariant: the transaction of each piece also stores the key of the last row that the walk visited.
+//! Invariant: the transaction of each piece also stores the key of the last visited row.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};
@@ -69,8 +69,8 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
 
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
-    // Locks the check before reading its row, so that the walk never overwrites a newer time of a client. If a client
-    // has locked the check, the walk skips the check, because the client computes the check's time itself.
+    // Locks the check before reading its row, so that the walk never overwrites a newer time of a client. The walk
+    // skips a check that a client has locked, because the client computes the check's time itself.
     let moves = rule.walk != Walk::New;
     let free: HashSet<Text> =
         if moves { rule_check::lock_free(rule, keys).into_iter().collect() } else { HashSet::new() };

@@ -14,8 +14,7 @@ use std::time::Duration;
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Earliest due time of the checks that the worker is handling, or [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has run a check or has found no due check. If neither is true, its role gets no new worker for a
-/// while.
+/// Whether the worker has run a check or found that none is due. If not, its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {

@@ -58,7 +58,6 @@ statement! {
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
-// Reads with the caller's snapshot, because the names only serve as suggestions in an error.
 statement! {
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"

@@ -1,5 +1,5 @@
-//! Lock order: first the check's row, then its row in `awty_internal.repetition`. A run locks the second row only to
-//! end the repetition.
+//! Lock order: first the check's row, then its row in `awty_internal.repetition`, for reading and for writing. A run
+//! locks the second row only to end the repetition.
 
 use crate::pg::clock;
 use crate::pg::text::Text;

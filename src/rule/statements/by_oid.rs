@@ -12,8 +12,8 @@ use std::ffi::{CStr, c_int, c_void};
 
 const MARK: &CStr = c"awty function";
 
-/// A plan and the types of its parameters. `InvalidOid` ends the list of types. PostgreSQL reads the types whenever it
-/// parses the query again.
+/// A plan and the types of its parameters. `InvalidOid` ends the list. PostgreSQL reads the types whenever it parses
+/// the query again.
 pub struct Plan {
     pub plan: pg_sys::SPIPlanPtr,
     types: Vec<pg_sys::Oid>,

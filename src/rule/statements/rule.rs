@@ -54,8 +54,8 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// Transactions with lower numbers may still use a replaced calendar, so the second walk waits until they have
-    /// ended. The number is 0 until the first walk begins.
+    /// Transactions with lower numbers may still use a replaced calendar, so the second walk waits for their end. The
+    /// number is 0 until the first walk begins.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,
     pub swept_to: Option<Text>,
@@ -158,8 +158,8 @@ statement! {
 }
 
 statement! {
-    /// Returns whether all transactions before `before` have ended. Also returns true for a number that this server has
-    /// not reached yet, because this number comes from another server's dump.
+    /// Returns whether all transactions before `before` have ended. A number that this server has not reached comes
+    /// from another server's dump, and counts as ended.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
           OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)
@@ -206,8 +206,7 @@ statement! {
       ORDER BY r.rule"
 }
 
-/// A length of open time is either in days or in hours. Without a calendar, a day has 24 hours, so a length may have
-/// both.
+/// A length of open time is in days or in hours, not both. Without a calendar, a day has 24 hours.
 pub fn length(interval: &Interval, argument: &'static str, is_open_time: bool) -> Result<Length, Error> {
     if is_open_time {
         let (months, days, micros) = (interval.months(), interval.days(), interval.micros());

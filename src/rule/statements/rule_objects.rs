@@ -176,8 +176,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // A rule with `stopped` must see every DELETE, because a row that meets the rule has no check or alert, but may
-    // have stops.
+    // A rule with `stopped` must see every DELETE, because a row that meets the rule may have stored stops.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),
@@ -241,8 +240,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// Searches triggers by name first, because a table may have thousands of triggers. If a trigger is missing, searches
-/// all triggers, because the owner may have renamed it.
+/// Searches triggers by name first, because a table may have thousands. If one is missing, searches all, because the
+/// owner may have renamed it.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
     let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];

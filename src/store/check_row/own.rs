@@ -1,9 +1,8 @@
 //! Reads the row of a check that this transaction itself has written, as `awty.travel()` does.
 //!
-//! This row needs no lock, and each lock would lengthen a list of lockers that all later runs read.
-//!
-//! For the same reason, `awty.travel()` releases its locks on other rows at once. The release is safe, because a
-//! transaction with `awty.travel()` never commits.
+//! This row needs no lock. Each lock would lengthen a list of lockers that all later runs read. Therefore
+//! `awty.travel()` also releases its locks on other rows at once. This is safe, because a transaction with
+//! `awty.travel()` never commits.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;

@@ -1,5 +1,4 @@
-//! Lock order: first the row's check, then the row's alert. A run locks alerts only after all user functions have
-//! returned, and skips locked alerts.
+//! The module `stop` describes the lock order.
 //!
 //! LATERAL with LIMIT makes PostgreSQL find each key by index, even if the table was small at planning time.
 
@@ -88,8 +87,8 @@ statement! {
 }
 
 statement! {
-    /// Writes these open alerts again with the same values, so that [`lock_unchanged`] skips them. Skips locked alerts.
-    /// Returns the keys of the written alerts.
+    /// Writes these open alerts unchanged, so that [`lock_unchanged`] skips them. Skips locked alerts. Returns the keys
+    /// of the written alerts.
     pub fn touch(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"UPDATE awty.alert AS a SET level = a.level
       WHERE a.id = ANY (ARRAY(

@@ -1,4 +1,4 @@
-//! The module `alert` describes the lock order.
+//! The module `stop` describes the lock order.
 
 use super::alert::moment;
 use crate::pg::subtransaction::unless_duplicate;
@@ -61,8 +61,8 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
-// awty compares the times of an alert to find out whether its level was reported. `GREATEST` keeps the order of these
-// times even if the clock is set back.
+// awty compares the times of an alert to find out whether its level was reported. `GREATEST` keeps these times in order
+// even if the clock is set back.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
@@ -90,7 +90,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     let mut written = Vec::new();
     if !first.is_empty() {
         let args = new_alerts(rule, &first, now, 1);
-        // Tries a plain INSERT first. It usually succeeds, because the run has found no open alerts of these keys.
+        // Tries a plain INSERT first, because the run has found no open alerts of these keys.
         let add = || {
             add_all().execute(&args);
         };
@@ -104,8 +104,8 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// Raises the level of open alerts, and counts one report for each alert. Returns `false` if another transaction has
-/// locked or cleared one of the alerts.
+/// Raises the level of open alerts and counts a report of each. Returns `false` if another transaction has locked or
+/// cleared one of them.
 pub fn escalate(raised: &[Raised], now: Time) -> bool {
     let higher: Vec<&Raised> = raised.iter().filter(|raised| raised.id.is_some()).collect();
     let count = higher.len() as u64;

@@ -35,9 +35,8 @@ statement! {
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 }
 
-// Moves only pending checks, so each INSERT finds a conflict and updates the check. ON CONFLICT always finds the row by
-// index, but an UPDATE might not. Does not use `NOT p.held`, because the planner could then read a whole index of
-// checks.
+// Moves only pending checks, so each INSERT meets a conflict. ON CONFLICT always finds the row by index, but an UPDATE
+// might not. With `NOT p.held`, the planner could read a whole index of checks.
 statement! {
     fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
