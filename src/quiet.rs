@@ -1,7 +1,7 @@
 //! Ends holds of checks and pauses of jobs at their planned ends.
 //!
 //! Invariant: `on_missed` uses the planned end of a hold or pause, even if awty ends it later. If another session has
-//! locked a row, the next inspection ends the row's hold or pause.
+//! locked a row, the next inspection ends its hold or pause.
 
 use crate::pg::clock;
 use crate::repeat::continuation::{Continuation, Decision};

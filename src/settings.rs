@@ -62,12 +62,12 @@ pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// `None` means that rows of the history are never deleted.
+/// `None` means that rows are never deleted.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// `None` means that rows of `awty.attempt` are never deleted.
+/// `None` means that rows are never deleted.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }

@@ -16,8 +16,7 @@ use awty_core::argument_limits::{MAX_CLOSED, MAX_ELEMENTS};
 use awty_core::calendar::{Calendar, Hours};
 use pgrx::pg_sys;
 
-/// Limits a role's calendars, because each query of `awty.calendar` takes time to check the reader's rights to every
-/// calendar.
+/// Limits a role's calendars, because each query of `awty.calendar` checks the reader's rights to every calendar.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

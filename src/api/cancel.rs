@@ -28,7 +28,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     {
         return Ok(watch::silence::rows(job, &entity.name, &[entity.key]));
     }
-    // Locks only checks that the caller may cancel, so that other roles' sessions do not wait for the locks.
+    // Locks only checks that the caller may cancel, so that other roles' sessions do not wait.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);

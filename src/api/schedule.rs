@@ -29,7 +29,7 @@ const ROUNDS: u32 = 100;
 /// A session reads the state of at most this many targets, so that `awty.schedule()` stays quick.
 const MAX_ASKED: usize = 100;
 
-/// A thousand years, because a longer interval could cause an overflow.
+/// A thousand years. A longer interval could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {

@@ -253,8 +253,8 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // If the caller names no job, leaves out checks that rules have scheduled, so that the rules keep watching
-        // their rows.
+        // If the caller names no job, leaves out checks that rules have scheduled, so that rules keep watching their
+        // rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }

@@ -83,7 +83,7 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // Does not cache a result of a parallel query, because its snapshot may be older than the last change.
+    // Does not cache results of parallel queries, because their snapshots may be older than the last change.
     // SAFETY: reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {

@@ -1,4 +1,4 @@
-//! Invariant: texts are bytes in the database's encoding. Empty or too long texts are refused before they are used.
+//! Invariant: texts are bytes in the database's encoding. Empty or too long texts are refused first.
 
 use super::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY};
 use crate::error::{Error, Result};

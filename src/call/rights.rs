@@ -1,5 +1,4 @@
-//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules checks as its owner. An
-//! error names a job only to roles that may see the job.
+//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules checks as its owner.
 
 use super::args::Args;
 use super::caller::{self, Caller};
@@ -31,7 +30,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Accepts the call without the preloaded library, because the call must not make an application's write fail.
+/// Accepts the call without the preloaded library, because an application's writes must not fail.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
@@ -57,7 +56,7 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
         if pg_sys::XactReadOnly {
             return Err(Error::ReadOnly { function });
         }
-        // A dry run may call the function, because the dry run undoes the function's changes.
+        // A dry run may call the function, because it undoes the function's changes.
         if pg_sys::InSecurityRestrictedOperation() && caller::of_function() != Some(Caller::Confined) {
             return Err(Error::Restricted { function });
         }

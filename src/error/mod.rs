@@ -1,5 +1,4 @@
-//! Invariant: messages follow PostgreSQL's style: lower case, no final dot, names in double quotes. If a hint is a
-//! statement, users can paste it.
+//! Invariant: messages follow PostgreSQL's style: lower case, no final dot, names in double quotes.
 
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// If a worker has not started after this time, its entry is freed. A worker that starts later exits.
+/// A worker that has not started after this time loses its entry, and exits if it starts later.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]

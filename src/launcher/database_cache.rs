@@ -1,5 +1,5 @@
-//! Keeps a file with the databases that had awty at their last inspection, because these databases are inspected first
-//! after a start.
+//! Keeps a file with the databases that had awty at their last inspection, so that they are inspected first after a
+//! start.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ impl DatabaseCache {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();
             let new = format!("{FILE}.new");
-            // If the file is missing, the next start of awty only takes longer.
+            // Without the file, the next start only takes longer.
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, FILE));
         }
     }

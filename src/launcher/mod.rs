@@ -1,4 +1,4 @@
-//! The launcher connects to no database, so no command such as DROP DATABASE waits for it.
+//! The launcher connects to no database, so DROP DATABASE does not wait for it.
 //!
 //! An error ends one turn of the main loop, but not the launcher.
 
@@ -202,8 +202,8 @@ fn watch(mono: Mono) -> Duration {
                 }
                 continue;
             };
-            // Does not interrupt a worker that waits for a standby. An interrupt ends only the wait, and the commit
-            // stays. The worker would then start the next run although no standby has the commit.
+            // Does not interrupt a worker that waits for a standby. An interrupt ends only the wait, so the next run
+            // would start although no standby has the commit.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }

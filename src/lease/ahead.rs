@@ -1,7 +1,7 @@
 //! Finds out whether jobs have due checks for an external worker.
 //!
 //! The search in a job also reads the job's live leases. All searches of one call share a limit, so that roles with
-//! thousands of leases do not delay the claims of other roles. Jobs with few live leases are searched first.
+//! thousands of leases do not delay the claims of other roles.
 
 use super::statements::lease;
 use crate::pg::text::Text;

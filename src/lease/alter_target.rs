@@ -42,7 +42,7 @@ fn target_standing(
         breaker: breaker(),
     };
     let standing = target.standing(clock::now());
-    // Returns the stored timestamp itself, because the timestamp can be infinite, and a `Time` cannot.
+    // Returns the stored timestamp itself, because it can be infinite, and a `Time` cannot.
     let until = standing.until().and_then(|until| match args.get::<TimestampWithTimeZone>(4) {
         Some(blocked) if crate::store::from_timestamptz(blocked) == until => Some(blocked),
         _ => clock::to_timestamptz(until),

@@ -28,7 +28,7 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// Failures without a code get this SQLSTATE: external routine exception.
+/// SQLSTATE of failures without a code.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -134,8 +134,7 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// Stores all reports together. If one raises an error, stores the reports one by one, so that the error does not stop
-/// the other reports.
+/// Stores all reports together. If one raises an error, stores them one by one, so that the others are still stored.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -164,14 +163,14 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Returns whether a failure must make the whole statement fail: a cancellation, a serialization conflict, a lack of
+/// Returns whether a failure must make the whole statement fail: cancellation, serialization conflict, lack of
 /// resources, or `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
 
 const VOID: &str = "void";
-/// A client has locked the check, so the report was not stored. The worker must send the report again.
+/// The report was not stored, because a client has locked the check. The worker must send the report again.
 const BUSY: &str = "busy";
 
 #[derive(Clone, Copy, PartialEq, Eq)]

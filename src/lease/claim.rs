@@ -1,5 +1,5 @@
-//! Invariant: a claim gives leases only for due checks without a live lease. A claim never waits for a client. If no
-//! check is due, the claim writes nothing.
+//! Invariant: a claim gives leases only for due checks without a live lease. A claim never waits for a client, and
+//! writes nothing if no check is due.
 
 use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
@@ -81,7 +81,7 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
 }
 
 /// A claim of several jobs skips a job that another transaction is claiming, because this transaction may take long and
-/// may belong to another role.
+/// belong to another role.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
@@ -109,8 +109,7 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Order in which claims serve checks: turn (see `target::Chosen`), time at which the job was last served, due time,
-/// id.
+/// Order in which claims serve checks: turn (see `target::Chosen`), last service of the job, due time, id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));

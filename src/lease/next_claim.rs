@@ -16,7 +16,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// `awty.next_claim_in()` reads this many of the oldest due checks before it searches all targets.
+/// `awty.next_claim_in()` reads this many due checks before it searches all targets.
 const LOOK: usize = 10;
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);

@@ -33,7 +33,7 @@ pub struct Chosen {
     /// The chosen checks. Each has its place among the checks of its target, and the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
-    /// Earliest time at which a target that allows no call now will allow a call.
+    /// Earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,

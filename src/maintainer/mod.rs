@@ -32,8 +32,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Limits the time of a VACUUM that waits for a reader of an index page. While VACUUM waits, the next inspection and
-/// DROP EXTENSION wait, and DROP DATABASE fails after five seconds.
+/// Limits a VACUUM that waits for a reader of an index page. While VACUUM waits, the next inspection and DROP EXTENSION
+/// wait, and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[pg_guard]
@@ -45,8 +45,7 @@ pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session_settings::override_settings();
-    // The maintainer need not wait for a standby at its commits, because no check runs before the first inspection has
-    // committed.
+    // The maintainer need not wait for a standby, because no check runs before the first inspection has committed.
     session_settings::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -304,7 +303,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // Locks awty's tables again, because VACUUM has ended the transaction and so released the locks.
+        // VACUUM has ended the transaction and so released the locks on awty's tables.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

@@ -29,7 +29,7 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// Exits if a command such as DROP DATABASE waits for this process. The next inspection does the remaining tasks.
+/// Exits if a command such as DROP DATABASE waits for this process.
 pub fn leave_if_wanted(database: pg_sys::Oid) {
     if !process::is_database_wanted(database) {
         return;
@@ -51,8 +51,7 @@ pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     );
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
-        // The failure of a task stops no check. So the failure must not replace, in `awty.status`, a problem that stops
-        // checks.
+        // A failed task stops no check. So it must not replace a problem that stops checks in `awty.status`.
         if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == DatabaseProblem::None) {
             line.set_trouble(DatabaseProblem::Maintenance, now);
         }

@@ -1,7 +1,7 @@
 //! Passes the caller's OID to SECURITY DEFINER functions, because their `current_user` is the function's owner. Roles
-//! call [`awty_with_caller`], which calls the function with the same name and the suffix `_as`.
+//! call [`awty_with_caller`], which calls the function with the suffix `_as`.
 //!
-//! Invariant: only the owner has EXECUTE on the `_as` function. This function checks all rights.
+//! Invariant: only the owner has EXECUTE on the `_as` function, and this function checks all rights.
 
 use super::unbound;
 use pgrx::{pg_guard, pg_sys};

@@ -34,7 +34,7 @@ pub struct Raised {
 
 /// # Safety
 ///
-/// The caller must meet the conditions of [`catch`].
+/// The conditions of [`catch`] apply.
 pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
     // SAFETY: guaranteed by the caller. The copied ERROR is freed.
     unsafe {
@@ -53,7 +53,7 @@ pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
 
 /// # Safety
 ///
-/// The caller must meet the conditions of [`catch`].
+/// The conditions of [`catch`] apply.
 pub(super) unsafe fn catch_error<R>(
     copy_in: pg_sys::MemoryContext,
     call: impl FnOnce() -> R,

@@ -1,7 +1,7 @@
 //! Makes a transaction that used other nodes of a Citus cluster commit in two phases.
 //!
-//! From PostgreSQL 16 on, libraries hide their functions. Therefore awty finds the functions of Citus only if Citus is
-//! built with `CFLAGS_SL_MODULE=` (docs/citus.md).
+//! From PostgreSQL 16 on, libraries hide their functions, so awty finds those of Citus only if Citus is built with
+//! `CFLAGS_SL_MODULE=` (docs/citus.md).
 
 use crate::pg::claim_lock::flush_at_commit;
 use pgrx::pg_sys;

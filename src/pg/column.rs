@@ -43,7 +43,6 @@ impl Column {
         kind_name(self.kind)
     }
 
-    /// Returns `None` if the column has its type's default collation.
     pub fn own_collation(&self) -> Option<String> {
         // SAFETY: in a transaction. The name is copied.
         unsafe {

@@ -10,7 +10,7 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// PostgreSQL's deparser writes no prefix before the columns of a table with this alias.
+/// The deparser writes no prefix before the columns of a table with this alias.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
@@ -120,8 +120,8 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// Returns the numbers of the columns that the expression reads. The number 0 means the whole row, and a negative
-/// number means a system column.
+/// Returns the numbers of the columns that the expression reads: 0 means the whole row, and negative numbers mean
+/// system columns.
 ///
 /// # Safety
 ///
@@ -215,7 +215,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// If the result is `false`, the function's body uses only PostgreSQL's own immutable functions.
+/// If `false`, the function's body uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL's parser has written the column.
     unsafe {

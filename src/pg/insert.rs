@@ -61,7 +61,7 @@ unsafe fn insert_into<const N: usize>(
         }
         unbound::exec_cleanup_tuple_routing(state, routing);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // Frees the slots that tuple routing creates for partitions whose columns have a different order.
+        // Frees the slots of partitions whose columns have a different order.
         pg_sys::ExecResetTupleTable((*estate).es_tupleTable, false);
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::FreeExecutorState(estate);

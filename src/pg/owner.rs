@@ -1,7 +1,7 @@
 //! Runs code as the owner of awty's tables, with a fixed `search_path`.
 //!
 //! Invariant: no user's code runs inside [`as_owner`], because every name is qualified or in `pg_catalog`, and only the
-//! owner can add triggers, rules or policies to awty's tables. An ERROR aborts the (sub)transaction. The abort restores
+//! owner can add triggers, rules or policies to awty's tables. An ERROR aborts the (sub)transaction, which restores
 //! user and settings.
 
 use super::{catalog, changes};

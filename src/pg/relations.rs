@@ -60,8 +60,8 @@ const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Locks the history for writing only when a check ends, because the lock of a long client transaction would keep
-    /// awty from adding partitions.
+    /// Locks the history for writing only when a check ends, because a long client transaction would keep awty from
+    /// adding partitions.
     Write,
     Run,
     Lease,

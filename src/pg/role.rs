@@ -7,8 +7,8 @@ use super::owner::{as_user, pin_search_path, set_local};
 use super::{catalog, scalar};
 use pgrx::pg_sys;
 
-/// Runs `body` with the current role's rights, in a security-restricted operation, so that `body` cannot take the
-/// session role's rights.
+/// Runs `body` with the current role's rights. The security-restricted operation keeps `body` from taking the session
+/// role's rights.
 pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, body)
 }
@@ -18,7 +18,6 @@ pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// Also sets a fixed search path. If `by_settings` is true, also fixes all settings that change the text of values.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

@@ -5,7 +5,6 @@ const RAISE_EXCEPTION: &str = "P0001";
 /// The job's role no longer exists.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
-/// Returns P0001 for an error whose SQLSTATE is that of success (00000).
 pub fn text(code: i32) -> String {
     let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
     let text: String = (0..5).map(character).collect();

@@ -1,7 +1,6 @@
-//! Declares PostgreSQL functions that pgrx does not declare, or declares in an unsuitable way.
+//! Declares PostgreSQL functions that pgrx lacks, or declares in an unsuitable way.
 //!
-//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. A comment explains each
-//! exception.
+//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. Each exception is explained.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
@@ -25,18 +24,17 @@ mod c {
         pub fn disable_timeout(id: c_int, keep_indicator: bool);
         // commands/sequence.h
         pub fn ResetSequenceCaches();
-        // tcop/tcopprot.h and postmaster/interrupt.h. Declared here, because pgrx's wrappers cannot be signal handlers.
+        // tcop/tcopprot.h and postmaster/interrupt.h, because pgrx's wrappers cannot be signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
         // commands/async.h
         pub fn Async_Notify(channel: *const c_char, payload: *const c_char);
-        // access/xact.h, fmgr.h and commands/trigger.h. Declared here, because pgrx's wrappers lose an ERROR's SQLSTATE
-        // and context.
+        // access/xact.h, fmgr.h and commands/trigger.h, because pgrx's wrappers lose an ERROR's SQLSTATE and context.
         pub fn CommitTransactionCommand();
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // executor/spi.h and utils/elog.h. Declared here, because pgrx's wrappers lose an ERROR's SQLSTATE and context.
+        // executor/spi.h and utils/elog.h, because pgrx's wrappers lose an ERROR's SQLSTATE and context.
         pub fn SPI_execute_plan_with_paramlist(
             plan: pg_sys::SPIPlanPtr,
             values: pg_sys::ParamListInfo,
@@ -62,8 +60,8 @@ mod c {
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
         // parser/parse_param.h
         pub fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int);
-        // parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. Declared here, because pgrx's wrappers lose an
-        // ERROR's SQLSTATE and position.
+        // parser/parser.h, parser/parse_expr.h and utils/ruleutils.h, because pgrx's wrappers lose an ERROR's SQLSTATE
+        // and position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,
@@ -198,7 +196,7 @@ pub unsafe fn exec_find_partition(
 
 /// # Safety
 ///
-/// `state` and `routing` are the arguments of an earlier [`exec_find_partition`].
+/// `state` and `routing` are the arguments of [`exec_find_partition`].
 pub unsafe fn exec_cleanup_tuple_routing(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting) {
     // SAFETY: guaranteed by the caller. An ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecCleanupTupleRouting(state, routing)) };

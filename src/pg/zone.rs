@@ -1,5 +1,5 @@
-//! Reads PostgreSQL's own time zone data, so that awty's times agree with `AT TIME ZONE`. [`canonical`] refuses zone
-//! names that are abbreviations or POSIX forms.
+//! Reads PostgreSQL's own time zone data, so that awty's times agree with `AT TIME ZONE`. [`canonical`] refuses
+//! abbreviations and POSIX forms.
 
 use awty_core::repeat::{Remembered, Span, Zone};
 use pgrx::pg_sys;

@@ -157,15 +157,14 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Returns whether the postmaster has exited. No server can start while a process of the old server is left.
+/// Returns whether the postmaster has exited. No server can start while a process of the old one is left.
 pub fn is_orphan() -> bool {
     // SAFETY: a global of this process.
     let postmaster = unsafe { pg_sys::PostmasterPid };
     u32::try_from(postmaster).is_ok_and(|postmaster| postmaster != std::os::unix::process::parent_id())
 }
 
-/// Returns whether a command such as DROP DATABASE waits for connections to end. The command waits at most five
-/// seconds.
+/// Returns whether a command such as DROP DATABASE waits for connections to end. It waits at most five seconds.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

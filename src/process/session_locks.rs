@@ -51,8 +51,8 @@ pub fn let_go() {
     }
 }
 
-/// A process that exits between transactions must release its session locks itself, because PostgreSQL releases session
-/// locks only at an abort.
+/// A process that exits between transactions must release its session locks, because PostgreSQL releases them only at
+/// an abort.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

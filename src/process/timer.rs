@@ -1,8 +1,8 @@
 //! Cancels a run at its time limit. If the function catches the cancellation, awty terminates the process after
 //! [`GRACE`].
 //!
-//! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. A timer never interrupts a commit that
-//! waits for a synchronous standby, because the interrupt would end only the wait.
+//! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. It never interrupts a commit that waits for
+//! a synchronous standby, because the interrupt would end only the wait.
 
 use super::sync_rep;
 use crate::pg::unbound;

@@ -14,13 +14,11 @@ pub enum Verdict<R> {
     Rollback(R),
 }
 
-/// Calls `body` in a transaction block, as after BEGIN, because without a block, Citus commits on other nodes after
-/// each statement.
+/// Calls `body` in a transaction block, because without a block, Citus commits on other nodes after each statement.
 pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     begin_and_end(true, body)
 }
 
-/// Like [`transaction`], but without a transaction block, because VACUUM refuses to run in a block.
 pub fn transaction_for_vacuum<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     begin_and_end(false, body)
 }

@@ -1,4 +1,4 @@
-//! Runs VACUUM through a portal, because SPI does not support the commits of VACUUM.
+//! Runs VACUUM through a portal, because SPI does not support VACUUM's commits.
 //!
 //! Invariant: this VACUUM blocks only DDL on the table, and waits for no lock.
 
@@ -20,7 +20,7 @@ pub fn future_job() {
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
         return;
     }
-    // Sets the pause to 0 here, because the table's storage parameter for pauses applies only to autovacuum.
+    // The table's storage parameter for pauses applies only to autovacuum.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, without a block of several statements.
     unsafe {

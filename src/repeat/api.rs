@@ -55,7 +55,7 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// A query can be cancelled after each time, because the search for one time in a calendar may take milliseconds.
+/// A query can be cancelled after each time, because each search in a calendar may take milliseconds.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();

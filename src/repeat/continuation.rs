@@ -142,7 +142,7 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Announces the next check like a new check, because a worker may already have searched for checks that are
+            // Announces the next check like a new one, because a worker may already have searched for checks that are
             // due at this time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }

@@ -1,4 +1,4 @@
-//! Computes future occurrences. Returns no occurrence if PostgreSQL no longer knows the time zone.
+//! Computes future occurrences. Returns none if PostgreSQL no longer knows the time zone.
 
 use super::terms;
 use crate::call::args::Args;

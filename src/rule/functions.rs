@@ -1,4 +1,4 @@
-//! Finds the functions of a rule by OID. If a restore has changed the OIDs, finds them by name and signature.
+//! Finds the functions of a rule by OID, or by name and signature if a restore has changed the OIDs.
 //!
 //! Invariant: a rule uses only functions of the table's owner. awty never finds a function through a trigger, because
 //! the owner may have created the trigger.

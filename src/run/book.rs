@@ -1,5 +1,5 @@
 //! Invariant: a run writes a result only if no other session has changed or locked the check's row since the run read
-//! it. The run never waits for the row's lock.
+//! it. The run never waits for this lock.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;

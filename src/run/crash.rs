@@ -12,8 +12,8 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// Counts a crash of the server or an exit of the worker against each check of a run. Each check runs alone next time,
-/// because only one is to blame.
+/// Counts a crash or an exit of the worker against each check of a run. Each check runs alone next time, because only
+/// one is to blame.
 ///
 /// Returns `false` if the run had only one check and a client has locked it.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
@@ -36,7 +36,7 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     // could seem dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
-        // Uses only entries of this database, because new workers may have taken entries of other databases since the
+        // Uses only this database's entries, because new workers may have taken entries of other databases since the
         // crash.
         let entries = || (0_i32..).zip(&shared.workers).filter(|(_, entry)| entry.database == here);
         let alive: Vec<i32> = entries().filter(|(_, entry)| entry.is_occupied()).map(|(number, _)| number).collect();

@@ -1,6 +1,5 @@
-//! Invariant: one transaction commits the effects of a run, its history row and the check's next due time. If another
-//! session has changed the check's row meanwhile, the run is rolled back. If a run fails, a second transaction stores
-//! the failure.
+//! Invariant: one transaction commits the effects of a run, its history row and the check's next due time. If a run
+//! fails, a second transaction stores the failure.
 
 pub mod book;
 pub mod call;
@@ -73,8 +72,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // The launcher can cancel the run until [`Self::note_end`] returns. The code after `note_end` clears a
-        // cancellation that arrives late.
+        // The launcher can cancel the run until [`Self::note_end`] returns, so the next step clears a late
+        // cancellation.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");

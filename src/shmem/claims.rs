@@ -8,8 +8,7 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Longest time for which suspects wait until the maintainer removes a dead worker's run from
-/// `awty_internal.in_flight`.
+/// Longest time for which suspects wait until a dead worker's run is removed from `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
@@ -69,7 +68,7 @@ impl SharedState {
     }
 
     /// A suspect must wait while `awty_internal.in_flight` contains checks of a dead worker, because a crash of the
-    /// suspect would also count against these checks.
+    /// suspect would also count against them.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

@@ -1,4 +1,4 @@
-//! The address of a latch stays valid, because the latch is in a PGPROC, which exists as long as the server runs.
+//! The address of a latch stays valid, because its PGPROC exists as long as the server runs.
 
 use pgrx::pg_sys;
 

@@ -1,9 +1,7 @@
 //! Two files in `pg_stat/` tell the next start how the server ended, because a crash clears shared memory.
 //!
-//! The postmaster writes the first file at a clean shutdown. The second file names the suspect in quarantine. After a
-//! crash, only this suspect is blamed.
-//!
-//! If a file is missing or broken, no check is lost.
+//! The postmaster writes the first file at a clean shutdown. The second file names the suspect in quarantine, because
+//! only this suspect is blamed for a crash.
 
 use pgrx::{pg_guard, pg_sys};
 

@@ -1,5 +1,5 @@
 //! Invariant: the tables can restore everything in shared memory, except claims on running checks and terminated runs
-//! that are not stored yet. No process waits or reads a table while it holds the lock on shared memory.
+//! that are not stored yet.
 
 mod claims;
 mod database;
@@ -43,7 +43,7 @@ pub struct SharedState {
     /// Number of starts and ends of workers. When a role is served, its entry stores this number. The role with the
     /// smallest stored number is served first.
     pub served: u64,
-    /// Number of roles that wait for a worker. While the number is not 0, workers end after their batch.
+    /// Number of roles that wait for a worker. If there are any, workers end after their batch.
     pub waiting: u32,
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,
@@ -189,8 +189,7 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
 }
 
 /// Corrects PostgreSQL's counter of held interrupts. If a library such as Citus catches an ERROR during an abort, the
-/// counter becomes negative. With a negative counter, pgrx does not release the lock, and the process answers no
-/// signals.
+/// counter becomes negative. pgrx then does not release the lock, and the process answers no signals.
 fn correct_held_interrupts() {
     // SAFETY: a global of this process. No signal handler changes it.
     unsafe {

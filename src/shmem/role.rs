@@ -8,7 +8,7 @@ pub const NEVER: Timestamp = i64::MAX;
 pub struct RoleEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
-    /// Earliest due time of announced checks that no worker has taken, or [`NEVER`] if there are none.
+    /// Earliest due time of announced checks that no worker has taken, or [`NEVER`].
     pub due: Timestamp,
     /// Earliest due time of the checks that a worker is handling, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
@@ -16,11 +16,11 @@ pub struct RoleEntry {
     /// checks before COMMIT PREPARED.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Number of consecutive failures of the role's workers. A worker fails if it cannot connect, read or write, or if
-    /// it is terminated during a run.
+    /// Number of consecutive failures of the role's workers. A worker fails if it cannot connect, read or write, or is
+    /// terminated during a run.
     pub failures: u32,
     pub last_served: u64,
-    /// Hash of the invalid job rows that were last logged, so that awty logs each row once.
+    /// Hash of the last logged invalid job rows, so that each row is logged once.
     pub complaint: u64,
 }
 

@@ -138,7 +138,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// A subtransaction inside of `undone` has a higher number than `undone`, and is undone together with it.
+/// A subtransaction inside of `undone` has a higher number, and is undone together with `undone`.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

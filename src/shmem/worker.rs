@@ -1,5 +1,5 @@
-//! A worker's entry also contains its claims. A PostgreSQL lock cannot serve as a claim, because the abort of a failed
-//! run releases the lock.
+//! A worker's entry also contains its claims. A claim is not a PostgreSQL lock, because the abort of a failed run
+//! releases locks.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -13,7 +13,7 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// If a run takes longer than this time, other workers may take the checks that the run's worker has prefetched.
+/// If a run takes longer than this, other workers may take the checks that the run's worker has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {

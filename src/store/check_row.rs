@@ -1,9 +1,9 @@
 //! Reads and locks the row of a check.
 //!
-//! The table's access method takes the lock, because the access method tells whether another transaction or the run
-//! itself has changed the row.
+//! The table's access method takes the lock, because it tells whether another transaction or the run itself has changed
+//! the row.
 //!
-//! Invariant: a TID is used only in the transaction that read it, because the transaction's table lock and snapshot
+//! Invariant: a TID is used only in the transaction that read it, because this transaction's table lock and snapshot
 //! keep the TID valid.
 
 mod own;
@@ -274,8 +274,8 @@ impl Table {
         }
     }
 
-    /// The caller must have locked the row. Deletes the row by SQL if an administrator has added triggers, foreign keys
-    /// or rules, so that they take effect.
+    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, deletes the
+    /// row by SQL.
     pub fn delete(&self, row: &Row) {
         if !self.is_plain() {
             return future_job::remove(&[row.id]);
@@ -296,8 +296,7 @@ impl Table {
         locked
     }
 
-    /// Returns `false` without a change if any transaction has locked or changed the row. [`Self::lock`] then finds out
-    /// which transaction.
+    /// Returns `false` without a change if any transaction has locked or changed the row.
     fn is_deleted_at_once(&self, row: &Row) -> bool {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();

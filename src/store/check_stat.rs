@@ -9,7 +9,7 @@ pub enum Suspicion {
 }
 
 // Lock order: the check's row, then its row in check_stat. SKIP LOCKED avoids a deadlock with a client that has locked
-// the check's row and waits for the row in check_stat.
+// the first row and waits for the second.
 statement! {
     fn count_suspicion(ids: &[i64], crashes: i32, exits: i32) -> u64 = query,
     c"INSERT INTO awty_internal.check_stat AS t (check_id, crashes, exits)

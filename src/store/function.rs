@@ -27,7 +27,7 @@ statement! {
         AND CASE WHEN $3 IS NULL THEN p.pronargs = 0 ELSE p.pronargs = 1 AND p.proargtypes[0] = $3 END"
 }
 
-// Ignores pg_database_owner, because membership in it gives a role no further rights.
+// Membership in pg_database_owner gives a role no further rights.
 statement! {
     fn select_privileged(role: pg_sys::Oid) -> Option<bool> = query,
     c"SELECT EXISTS (
@@ -44,7 +44,7 @@ statement! {
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
 }
 
-/// A role that does not exist counts as privileged.
+/// A missing role counts as privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     select_privileged(role).unwrap_or(true)
 }

@@ -53,8 +53,7 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// Skips a hold that a client is releasing. If this statement has locked the hold first, the client waits and then
-// searches for the hold again.
+// If this statement has locked the hold, a client that is releasing the hold waits, and then searches for it again.
 statement! {
     /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A later statement sets
     /// `held`.
@@ -87,7 +86,7 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// Skips a hold that a client is releasing. If the release is rolled back, a later inspection finds the hold.
+// If a release is rolled back, a later inspection finds the hold.
 statement! {
     /// Also returns checks that were held during their run, and are not marked as held yet.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,

@@ -1,4 +1,4 @@
-//! These statements read the jobs one by one through an index, so their cost does not depend on the number of checks.
+//! These statements read the jobs one by one by index, so their cost does not depend on the number of checks.
 
 use super::typed::statement;
 use crate::pg::clock::Timestamp;
@@ -57,7 +57,7 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Locks checks that other sessions committed after `awty.unregister()` had ended the job's checks.
+/// Locks checks that were committed after `awty.unregister()` had ended the job's checks.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     lock_some_of(&select_orphans(limit))
 }

@@ -7,8 +7,7 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// Calls unnest() in the select list, because PostgreSQL writes the rows of a function in FROM to disk first. ON
-// CONFLICT would double the cost per row.
+// Calls unnest() in the select list, because PostgreSQL writes the rows of a function in FROM to disk first.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],

@@ -171,7 +171,7 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // Revokes rights that ALTER DEFAULT PRIVILEGES may have granted, even to roles that may read or write all data.
+    // ALTER DEFAULT PRIVILEGES may have granted rights, even to roles that may read or write all data.
     for role in select_grantees(Text::from(name.as_str())) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }

@@ -128,7 +128,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     Ok(ran)
 }
 
-/// Stores how far the clock is ahead, so that ROLLBACK TO SAVEPOINT can restore the clock.
+/// Stores how far the clock is ahead, so that ROLLBACK TO SAVEPOINT can restore it.
 fn begin() {
     // SAFETY: a getter.
     let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -206,7 +206,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` does not contain checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
+/// `fates` lacks checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },

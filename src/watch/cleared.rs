@@ -1,4 +1,4 @@
-//! Invariant: the transaction that clears an alert only schedules the call of `call_cleared`. So `call_cleared` never
+//! Invariant: the transaction that clears an alert only schedules the call of `call_cleared`. So this function never
 //! runs in a client's transaction, and its error never undoes the clearing.
 
 use super::statements::alert::{self, Open};
@@ -29,7 +29,7 @@ pub fn clear(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     }
 }
 
-/// Skips alerts that another transaction has locked. Returns the keys of the skipped alerts.
+/// Skips alerts that another transaction has locked. Returns the skipped keys.
 pub fn clear_free(watched: &Watched, keys: &[Text], by: ScheduledBy) -> Vec<Text> {
     if keys.is_empty() {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! Holds and releases alerts. A held alert still rises to the next level, but is not reported.
 //!
-//! Invariant: a session locks the row's check before the row's alert. The session also writes the check, so that a
-//! concurrent run of the check is rolled back.
+//! Invariant: a session locks the row's check before the row's alert, and also writes the check, so that a concurrent
+//! run of the check is rolled back.
 
 use super::silence;
 use super::statements::alert::{self, Held, NewHold};
@@ -21,7 +21,7 @@ pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
     watched.filter(|watched| watched.rule.entity_name == *entity_name)
 }
 
-/// If the row is not late yet, adds an alert of level 0.
+/// A row that is not late yet gets an alert of level 0.
 pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> bool {
     let (by, rule) = (catalog::current_role(), &watched.rule);
     let keys = std::slice::from_ref(key);

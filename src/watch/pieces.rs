@@ -6,11 +6,10 @@ use crate::pg::text::Text;
 use crate::rule::Watched;
 use std::time::Duration;
 
-/// Longest time for a piece that locks checks or alerts, because clients that change the rows wait until the piece
-/// commits.
+/// A piece that locks checks or alerts commits after this time, because clients that change the rows wait for it.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
-/// Number of keys that a piece reads at first. The number is small, because `until` may be slow.
+/// Number of keys that a piece reads at first. It is small, because `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
 /// `visit` visits the keys after a given key, up to a limit, and returns them.

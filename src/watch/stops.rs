@@ -19,13 +19,13 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the error of a run if another transaction has changed or locked rows or alerts during the run.
+/// Returns the error of a run if another transaction has changed or locked its rows or alerts.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
 }
 
-/// Whether the run failed with the error of [`overtaken`]. A run with this error is undone as if it had never started.
+/// Whether the run failed with the error of [`overtaken`]. The run is then undone as if it had never started.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }

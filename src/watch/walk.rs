@@ -1,7 +1,5 @@
 //! Walks through the rows that are older than their rule, in pieces and in key order, and adds checks for the rows. If
 //! a calendar was replaced, moves the rule's pending checks.
-//!
-//! Invariant: the transaction of each piece also stores the key of the last visited row.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};
@@ -90,15 +88,15 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         if moves && check.is_some() && !free.contains(&row.key) {
             continue;
         }
-        // If a row is written after `awty.watch()`, a run may raise the row's alert before the walk reads the row.
+        // A row that is written after `awty.watch()` may have an alert before the walk reads the row.
         if rule.walk == Walk::New && open.contains_key(&row.key) {
             continue;
         }
         let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);
         if !check.is_some_and(|check| check.is_held) {
             let is_known = check.is_some() || open.contains_key(&row.key) || clocks.has(&row.key);
-            // If no trigger saw that a row was stopped, the stop begins at the time of this walk. If the rule is new or
-            // changed, the stop begins at the time of `awty.watch()`.
+            // If no trigger saw that a row was stopped, the stop begins at the time of this walk. For a new or changed
+            // rule, the stop begins at the time of `awty.watch()`.
             let seen_at = if rule.walk.adds_rows() { rule.watched_at } else { now };
             let seeing = if is_known { Seeing::Known(seen_at) } else { Seeing::Inserted };
             clocks.see(watched, &row.key, Some(&row), appeared, seeing);
@@ -134,8 +132,7 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
     }
 }
 
-/// Returns whether the row's first level is in the future. The result is also true for a row that was stopped before it
-/// was late.
+/// Returns whether the row's first level is in the future, or the row was stopped before it was late.
 fn is_ahead(watched: &Watched, found: RowState<'_>, stops: &Stops, now: Time) -> bool {
     let RowState::Waiting { start, .. } = found else { return false };
     let due_at = watched.due_at(start, stops);

@@ -1,7 +1,7 @@
 //! Updates the checks and alerts of rows that were just written.
 //!
-//! Invariant: for an inserted row, awty uses the inserted values. awty reads any other row again by its key, so that
-//! the order of triggers does not matter.
+//! Invariant: for an inserted row, awty uses the inserted values. It reads any other row again by its key, so that the
+//! order of triggers does not matter.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
@@ -25,7 +25,7 @@ const PIECE: i64 = 10_000;
 
 pub enum Refusal {
     KeyTooLong(usize),
-    /// Another transaction has changed the check or alert, and this transaction's snapshot cannot see the change.
+    /// Another transaction has changed the check or alert, but this transaction's snapshot cannot see the change.
     Changed,
 }
 

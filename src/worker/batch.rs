@@ -15,7 +15,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// A worker asks at most once in this time whether it must exit, because asking costs more than a quick run.
+/// A worker asks whether it must exit only this often, because asking costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -150,7 +150,7 @@ impl Worker {
         is_time
     }
 
-    /// The flush at the end makes the results of all earlier runs durable.
+    /// The flush at the end makes all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());

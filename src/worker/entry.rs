@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Earliest due time of the checks that the worker is handling, or [`NEVER`] while the worker is idle.
+/// Earliest due time of the checks that the worker is handling, or [`NEVER`] while idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
 /// Whether the worker has run a check or found that none is due. If not, its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
@@ -62,8 +62,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the announced due time. The worker must call this function before it reads the table of checks, so that a
-    /// check that is committed later is announced again.
+    /// Takes the announced due time. The worker must call this before it reads the table of checks, so that a check
+    /// that is committed later is announced again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -131,8 +131,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims and the database's number of suspicions. If the number has changed, the worker's list
-    /// of suspects is outdated.
+    /// Returns the granted claims and the database's number of suspicions. If the number has changed, the list of
+    /// suspects is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

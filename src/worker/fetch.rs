@@ -2,8 +2,8 @@
 //!
 //! Each search starts where the last search ended, because a search from the beginning would read dead rows.
 //!
-//! A worker skips checks that another worker of the role has prefetched (plans to run next). After a pass, the worker
-//! searches for the skipped checks again, because the other worker may have exited.
+//! A worker skips checks that another worker of the role has prefetched (plans to run next). After a pass, it searches
+//! for the skipped checks again, because the other worker may have exited.
 //!
 //! Invariant: a pass returns a check twice only if the check could not run and is due for another try.
 
@@ -37,7 +37,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// Position at which the search for missed checks continues. A missed check became due while no check could run.
+    /// Where the search for missed checks continues. A missed check became due while no check could run.
     missed: Cursor,
 }
 
@@ -282,8 +282,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns when to search again for checks that could not run. If this wait exceeds `patience`, returns `None`, and
-    /// an audit finds the checks later.
+    /// Returns when to search again for checks that could not run. If this takes longer than `patience`, returns
+    /// `None`, and an audit finds the checks.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
@@ -310,7 +310,7 @@ impl Fetcher {
     }
 }
 
-/// Logs a job with an unreadable row only once, and once more when the row changes.
+/// Logs a job with an unreadable row once, and again when the row changes.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

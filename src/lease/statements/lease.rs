@@ -1,8 +1,7 @@
 //! Invariant: a claim reads due checks and leases with a snapshot that is newer than its lock on the job's claims. With
-//! an older snapshot, the claim could choose a check that already has a lease.
+//! an older snapshot, it could choose a check that already has a lease.
 //!
-//! Lock order: first the check's row, then its lease. A transaction that locks the lease first must not wait for the
-//! check.
+//! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
@@ -23,8 +22,8 @@ statement! {
 }
 
 statement! {
-    /// Also returns the number of live leases, at most `most`. If `most` leases are live, the statement does not read
-    /// the job's checks, and `is_due` is false.
+    /// Also returns the number of live leases, at most `most`. If `most` leases are live, the statement reads no
+    /// checks, and `is_due` is false.
     pub fn ahead(job: &Text, now: Time, most: Option<i64>) -> (Ahead, i64) = query_latest(read_ahead),
     c"SELECT CASE WHEN $3 IS NULL OR n.live < $3
               THEN (SELECT true FROM awty.future_job AS f
@@ -117,7 +116,7 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// Skips a locked lease, because the transaction that has locked it is storing a report and may take long.
+// Skips a locked lease, because the transaction that stores its report may take long.
 statement! {
     fn extend_all(numbers: Vec<i64>, until: &[Time]) -> Vec<i64> = query,
     c"UPDATE awty_internal.lease AS l SET expires_at = greatest(l.expires_at, g.until)

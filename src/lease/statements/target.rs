@@ -1,6 +1,6 @@
 //! Invariant: a claim writes token buckets while it has the lock on the job's claims. A report writes circuit breakers
-//! while it has the target's lock. A report skips a target that another session has locked. So claims and reports never
-//! wait for each other.
+//! while it has the target's lock, and skips a target that another session has locked. So claims and reports never wait
+//! for each other.
 
 use super::lease::DueCheck;
 use crate::pg::clock;
@@ -152,7 +152,7 @@ statement! {
       ) AS g WHERE t.job = g.job AND t.target = g.target"
 }
 
-// Reads the targets one by one through an index, so that the cost does not depend on the number of checks.
+// Reads the targets one by one by index, so that the cost does not depend on the number of checks.
 statement! {
     /// Returns targets of the job. The flag says whether a claim can give a lease for one of the target's checks. Stops
     /// after `due` targets with the flag, or after `steps` targets in all.

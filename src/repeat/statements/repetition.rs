@@ -152,7 +152,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// If the entity has a pending check, the check stays, and the repetition continues after it.
+// An entity's pending check stays, and the repetition continues after it.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
@@ -320,8 +320,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// No check is scheduled for planned times up to this limit. If `passed` is `None`, the limit is the `first_check_at`
-/// of the pending check.
+/// Planned times up to this limit get no check. If `passed` is `None`, the limit is the `first_check_at` of the pending
+/// check.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

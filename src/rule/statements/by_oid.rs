@@ -1,10 +1,8 @@
-//! Prepares and executes queries that call functions by their OIDs.
+//! Prepares and executes queries that call functions by OID, because another role can make a name ambiguous with a
+//! function that has default arguments.
 //!
-//! A call by name is unsafe, because another role can make the name ambiguous with a function that has default
-//! arguments.
-//!
-//! In the query's text, a marked column reference takes the place of each call (see [`call`]). A parser hook replaces
-//! the reference with the call.
+//! In the query's text, a marked column reference takes the place of each call (see [`call`]). A parser hook then
+//! inserts the call.
 
 use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};
@@ -19,8 +17,7 @@ pub struct Plan {
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns the SQL text of a call whose arguments are columns of a row. The names of row and columns are already
-/// quoted.
+/// Returns the SQL text of a call with columns of a row as arguments. The names are already quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))

@@ -1,6 +1,6 @@
 //! Executes SQL statements that name a user's table and columns.
 //!
-//! Invariant: every name is quoted and qualified. Values are parameters, and never part of the text.
+//! Invariant: every name is quoted and qualified, and every value is a parameter.
 
 use super::by_oid::Plan;
 use crate::pg::owner::set_local;

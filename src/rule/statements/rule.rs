@@ -147,7 +147,7 @@ statement! {
 }
 
 statement! {
-    /// Stores the next transaction's number in `walk_after`, because all open transactions have lower numbers.
+    /// Stores the next transaction's number in `walk_after`. All open transactions have lower numbers.
     pub fn note_open(name: &Text) = query,
     c"UPDATE awty.rule SET walk_after = pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) WHERE rule = $1"
 }

@@ -105,8 +105,8 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// The function's arguments have the default collations of their types. If a column has a different collation, the body
-/// names the collation.
+/// The function's arguments have the default collations of their types. The body names a column's collation if it is
+/// different.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -128,8 +128,7 @@ statement! {
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 }
 
-/// Makes the function depend on the table. A restored function also needs this, because a dump does not include the
-/// dependency.
+/// Makes the function depend on the table, also after a restore, because a dump does not include the dependency.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     if has_dependency(function.oid, table.oid) {
         return;
@@ -150,8 +149,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // Compares the columns that `due` reads instead of calling `due`, because the role that writes a row evaluates
-        // this condition. This role may have no right to the calendars that `due` reads.
+        // Compares the columns that `due` reads instead of calling `due`. The role that writes a row evaluates this
+        // condition, and may have no right to the calendars that `due` reads.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
@@ -191,7 +190,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     }
 }
 
-/// Compares two rows with a function, because PostgreSQL parses an operator between two rows as a comparison of their
+/// Compares two rows with a function, because PostgreSQL parses an operator between them as a comparison of their
 /// columns.
 fn record_ne(one: &str, other: &str) -> String {
     format!("pg_catalog.record_image_ne(ROW({one}), ROW({other}))")
@@ -254,8 +253,8 @@ pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
-        // Locks the table before deleting the rule's rows, because a run that reads the table may wait for these rows.
-        // The opposite order could deadlock.
+        // Locks the table before deleting the rule's rows, because a run that reads the table may wait for them. The
+        // opposite order could deadlock.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);
@@ -280,7 +279,7 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 
-/// Calls a rule's function as the session's role. Fails if a row-level security policy would hide rows.
+/// Calls a rule's function as the session's role.
 pub fn call_with(function: pg_sys::Oid, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let told = by_oid::call(function, "r", std::iter::once("alert".into()));
     let sql = format!("SELECT {told} FROM (SELECT a AS alert FROM pg_catalog.unnest($1) AS a) AS r");

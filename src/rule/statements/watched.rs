@@ -1,5 +1,4 @@
 //! Invariant: rows are read with the rights of the table's owner, because the rule's functions are the owner's code.
-//! All names come from PostgreSQL's catalogs, quoted and qualified.
 
 use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};

@@ -75,8 +75,8 @@ statement!(
 );
 
 statement! {
-    /// Locks alerts and returns their keys. Skips alerts that another transaction has locked, and alerts that were
-    /// written after their versions were read.
+    /// Locks alerts and returns their keys. Skips alerts that another transaction has locked, or written since their
+    /// versions were read.
     pub fn lock_unchanged(rule: &Text, keys: &[Text], versions: &[Text]) -> Vec<Text> = query,
     c"SELECT a.entity_key FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS k (key, version)
       CROSS JOIN LATERAL (
@@ -115,7 +115,6 @@ statement!(
 );
 
 statement! {
-    /// Waits if another transaction has locked the alert.
     pub fn hold(rule: &Text, key: &Text, by: pg_sys::Oid, until: Option<Time>, note: Option<&Text>) -> Option<Held> = query,
     c"UPDATE awty.alert SET held_by = $3, held_until = $4, note = $5
       WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL RETURNING level, since"
@@ -194,7 +193,7 @@ impl Row for Open {
     }
 }
 
-/// The second value of each pair says whether this call has locked the alert.
+/// The flag says whether this call has locked the alert.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 9)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))

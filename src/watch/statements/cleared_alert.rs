@@ -14,11 +14,10 @@ statement! {
           ) AS f))"
 }
 
-// `told_at` is NULL if an alert was reported, then held, and then released. `told_at` is before `raised_at` if only a
-// reminder was sent.
+// `told_at` is NULL if an alert was reported, held, and released. It is before `raised_at` if only a reminder was sent.
 statement! {
     /// Clears the open alerts of these rows. For each alert that was reported at level 1 or above, schedules a check
-    /// whose key is the alert's number.
+    /// with the alert's number as the key.
     pub fn clear_and_schedule(rule: &Text, keys: &[Text], now: Time, entity_name: &Text, role: pg_sys::Oid) -> u64 = query,
     c"WITH cleared AS (
           UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL

@@ -79,8 +79,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Returns the new alerts, and the open alerts with the values that [`escalate`] will write later. If `tells` is false,
-/// the result may be empty.
+/// Returns the new alerts, and the open alerts as [`escalate`] will write them later. If `tells` is false, the result
+/// may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -112,12 +112,12 @@ pub fn escalate(raised: &[Raised], now: Time) -> bool {
     count == 0 || set_levels(higher.into_iter(), now, 1) == count
 }
 
-/// Raises the level of held alerts without a report. Returns `false` in the same cases as [`escalate`].
+/// Raises the level of held alerts without a report. Returns `false` as [`escalate`] does.
 pub fn escalate_untold(raised: &[Raised], now: Time) -> bool {
     raised.is_empty() || set_levels(raised.iter(), now, 0) == raised.len() as u64
 }
 
-/// Raises the level of one alert without a report. Returns `false` in the same cases as [`escalate`].
+/// Like [`escalate_untold`], for one alert.
 pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) -> bool {
     let count = match raised.id {
         None => insert_all().execute(&new_alerts(rule, &[raised], now, 0)),
