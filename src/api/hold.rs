@@ -70,7 +70,7 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held. If the row's check is held after crashes, the code below releases the check.
+        // The row's alert was not held. If the row's check is held after crashes, it is released below.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }

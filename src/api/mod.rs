@@ -1,5 +1,4 @@
-//! Invariant: an SQL call checks its arguments and the caller's rights before it writes. A call that refuses raises a
-//! `crate::error::Error`.
+//! Invariant: an SQL call checks its arguments and the caller's rights before it writes.
 
 mod adopt;
 mod allow;

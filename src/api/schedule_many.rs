@@ -1,5 +1,4 @@
-//! Invariant: a call locks and writes checks in the order of their keys, so that two calls cannot deadlock. A refused
-//! call has written nothing.
+//! Invariant: a call locks and writes checks in the order of their keys, so that two calls cannot deadlock.
 
 use super::cancel;
 use super::schedule::{due_after, inherit_occurrence, say_blocked, say_paused, say_slot, slot_of};

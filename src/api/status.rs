@@ -1,5 +1,5 @@
-//! Invariant: these functions only read, and take no lock above ACCESS SHARE. So they also work on a standby, and
-//! without the preloaded library.
+//! Invariant: these functions only read, and take no lock above ACCESS SHARE. They also work on a standby and without
+//! the preloaded library.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;

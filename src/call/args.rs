@@ -9,8 +9,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb value of this size has at most five numbers, of at most 147,500 digits each. So awty need not count its
-/// digits.
+/// A jsonb value of this size has at most five numbers, of at most 147,500 digits each.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 

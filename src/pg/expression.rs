@@ -248,7 +248,7 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     unsafe {
         match (*node).type_ {
             // Many casts to text depend on settings, although PostgreSQL marks them as immutable. A cast to a domain
-            // evaluates the domain's constraint, which may be any expression.
+            // evaluates its constraint, which may be any expression.
             pg_sys::NodeTag::T_CoerceViaIO
             | pg_sys::NodeTag::T_CoerceToDomain
             | pg_sys::NodeTag::T_SQLValueFunction

@@ -35,7 +35,6 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// [`clean`] can drop temporary tables only in a transaction.
 fn has_temporary_schema() -> bool {
     let (mut schema, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: a getter.

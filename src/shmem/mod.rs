@@ -103,8 +103,7 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's entry. A role without an entry gets a free entry, or the entry of a role that is due later
-    /// than `due`.
+    /// Returns the role's entry. A new role gets a free entry, or the entry of a role that is due later than `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,

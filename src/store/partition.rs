@@ -114,8 +114,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Locks both tables first. With only the default partition locked, a reader that waits for the lock would
-            // miss the moved rows, and a writer that has already chosen this partition would fail.
+            // Locks both tables first. With only the default partition locked, a waiting reader would miss the moved
+            // rows, and a writer that has already chosen this partition would fail.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
@@ -171,7 +171,7 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // ALTER DEFAULT PRIVILEGES may have granted rights, even to roles that may read or write all data.
+    // Revokes rights that ALTER DEFAULT PRIVILEGES has granted, even to roles that may read or write all data.
     for role in select_grantees(Text::from(name.as_str())) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }

@@ -1,5 +1,4 @@
-//! Compares a rule's open alerts with their rows, because a write that fires no triggers can leave an alert open by
-//! mistake.
+//! Compares a rule's open alerts with their rows, because a write without triggers can leave an alert open.
 
 use super::statements::alert::{self, Found, Start};
 use super::statements::rule_check::{self, ScheduledBy};

@@ -1,5 +1,3 @@
-//! Implements the trigger functions of rules, and the function that the jobs of all rules call.
-
 use super::statements::alert;
 use super::statements::rule_check::{self, RuleCheck};
 use super::written::{self, Refusal};

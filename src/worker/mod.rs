@@ -1,7 +1,7 @@
 //! A worker connects to a database as one role, runs the role's due checks, and exits when none is due.
 //!
 //! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes, and runs
-//! them. The next flush makes their results durable.
+//! them.
 //!
 //! Invariant: each turn also takes newly due checks and checks of other jobs, however many checks of one job are due.
 

@@ -154,8 +154,8 @@ statement! {
 
 // Reads the targets one by one by index, so that the cost does not depend on the number of checks.
 statement! {
-    /// Returns targets of the job. The flag says whether a claim can give a lease for one of the target's checks. Stops
-    /// after `due` targets with the flag, or after `steps` targets in all.
+    /// Returns targets of the job, and for each target whether a claim can give a lease for one of its checks. Stops
+    /// after `due` targets for which this is true, or after `steps` targets in all.
     pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           (SELECT n.entity_name, d.is_due, 1, d.is_due::pg_catalog.int4

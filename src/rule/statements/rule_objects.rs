@@ -21,8 +21,7 @@ use crate::store::typed::{is_true, statement};
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-/// The trigger STOPPED fires for an UPDATE that only stops or continues a row's clock. Only rules with `stopped` have
-/// this trigger.
+/// The trigger STOPPED fires for an UPDATE that only stops or continues a row's clock.
 const EVENTS: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "STOPPED"];
 
 pub fn events(has_stopped: bool) -> &'static [&'static str] {

@@ -114,7 +114,6 @@ impl Source {
         format!("{}, {}, {start}{stopped}", key.join(", "), self.until.by_oid(row))
     }
 
-    /// For a plain table, ONLY excludes tables that inherit from it.
     fn from(&self) -> String {
         let only = if self.table.kind == Kind::Partitioned { "" } else { "ONLY " };
         format!("{only}{}", self.table.qualified())

@@ -193,7 +193,7 @@ impl Row for Open {
     }
 }
 
-/// The flag says whether this call has locked the alert.
+/// The second value of each pair says whether this call has locked the alert.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 9)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
