@@ -1,4 +1,5 @@
-//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules checks as its owner.
+//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules checks as its owner. An
+//! error names a job only to roles that may see the job.
 
 use super::args::Args;
 use super::caller::{self, Caller};

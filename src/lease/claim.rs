@@ -161,8 +161,8 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the checks that workers of the server are running. A job of external workers can have them if it had a
-    /// function until a moment ago.
+    /// Returns the checks that workers of the server are running. A job of external workers can have these checks if it
+    /// had a function until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);

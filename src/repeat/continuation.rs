@@ -126,8 +126,7 @@ impl<'a> Continuation<'a> {
         self.fate(id, after)
     }
 
-    /// Schedules the next checks. The ended checks must already be deleted, because an entity can have only one
-    /// pending check of a job.
+    /// The ended checks must already be deleted, because an entity can have only one pending check of a job.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
             repetition::remove(&self.over);

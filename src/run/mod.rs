@@ -72,7 +72,7 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // The launcher can cancel the run until [`Self::note_end`] returns, so the next step clears a late
+        // The launcher can cancel the run until [`Self::note_end`] returns, so `timer::disarm()` then clears a late
         // cancellation.
         let struck = self.note_end().max(timer::disarm());
         session::clean();

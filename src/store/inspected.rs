@@ -57,7 +57,7 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Locks checks that were committed after `awty.unregister()` had ended the job's checks.
+/// Locks checks that other sessions committed after `awty.unregister()` had ended the job's checks.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     lock_some_of(&select_orphans(limit))
 }

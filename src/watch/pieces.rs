@@ -1,12 +1,11 @@
-//! Visits many keys of a rule in pieces. Each piece has its own transaction, which also stores the last visited key, so
-//! that the next piece continues after this key.
+//! Visits many keys of a rule in pieces. Each piece has its own transaction, which also stores the last visited key.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::rule::Watched;
 use std::time::Duration;
 
-/// A piece that locks checks or alerts commits after this time, because clients that change the rows wait for it.
+/// Longest time for a piece that locks checks or alerts, because clients that change the rows wait for it.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
 /// Number of keys that a piece reads at first. It is small, because `until` may be slow.

@@ -15,7 +15,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// A worker asks whether it must exit only this often, because asking costs more than a quick run.
+/// Shortest time between two looks whether the worker must exit, because a look costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {

@@ -148,8 +148,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // Compares the columns that `due` reads instead of calling `due`. The role that writes a row evaluates this
-        // condition, and may have no right to the calendars that `due` reads.
+        // Compares the columns that `due` reads, because the role that writes a row evaluates this condition and may
+        // have no right to the calendars that `due` reads.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),

@@ -75,8 +75,8 @@ statement!(
 );
 
 statement! {
-    /// Locks alerts and returns their keys. Skips alerts that another transaction has locked, or written since their
-    /// versions were read.
+    /// Locks alerts and returns their keys. Skips alerts that another transaction has locked, or has written after
+    /// their versions were read.
     pub fn lock_unchanged(rule: &Text, keys: &[Text], versions: &[Text]) -> Vec<Text> = query,
     c"SELECT a.entity_key FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS k (key, version)
       CROSS JOIN LATERAL (

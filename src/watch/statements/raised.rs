@@ -79,8 +79,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Returns the new alerts, and the open alerts as [`escalate`] will write them later. If `tells` is false, the result
-/// may be empty.
+/// Returns the new alerts, and the open alerts with the values that [`escalate`] will write later. If `tells` is false,
+/// the result may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
