@@ -1,5 +1,5 @@
-//! Remembers the checks of the current run. If the function changes its own check, for example with `awty.schedule()`,
-//! the change is the run's result.
+//! Remembers the checks of the current run. If the function changes one of its checks, for example with
+//! `awty.schedule()`, awty takes the change as the run's result.
 
 use std::cell::RefCell;
 

@@ -8,7 +8,7 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Longest time for which suspects wait until a dead worker's run is removed from `awty_internal.in_flight`.
+/// Suspects wait at most this long until the maintainer removes a dead worker's run from `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
