@@ -84,6 +84,7 @@ CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHER
 -- begins after the run.
 CREATE TABLE awty_internal.hold (
     check_id        bigint NOT NULL,
+    job             text COLLATE "C" NOT NULL,
     held_by         regrole NOT NULL,
     held_at         timestamptz NOT NULL,
     note            text,
@@ -94,11 +95,12 @@ CREATE TABLE awty_internal.hold (
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
 
-CREATE INDEX hold_until_idx ON awty_internal.hold (held_until, check_id) WHERE held_until IS NOT NULL;
+CREATE INDEX hold_until_idx ON awty_internal.hold (job, held_until, check_id) WHERE held_until IS NOT NULL;
 CREATE INDEX hold_repetition_idx ON awty_internal.hold (repetition_id) WHERE repetition_id IS NOT NULL;
 
 COMMENT ON TABLE awty_internal.hold IS 'Checks that a role holds; see awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.check_id IS 'Number of the check, as in awty.future_job';
+COMMENT ON COLUMN awty_internal.hold.job IS 'Job of the check, because holds are ended job by job';
 COMMENT ON COLUMN awty_internal.hold.held_by IS 'Role that called awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.held_at IS 'Time of the first awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.changed_at IS 'Time of the last awty.hold(). If the check runs meanwhile, the last one is that of the next occurrence';

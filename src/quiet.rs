@@ -4,6 +4,7 @@
 //! locked a row, the next inspection ends its hold or pause.
 
 use crate::pg::clock;
+use crate::pg::text::Text;
 use crate::repeat::continuation::{Continuation, Decision};
 use crate::settings;
 use crate::shmem::wakeup;
@@ -14,14 +15,18 @@ use crate::store::{check_stat, history};
 use awty_core::{Before, Time, policy};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
+use std::collections::VecDeque;
+use std::time::Duration;
 
 const PIECE: i64 = 1000;
+/// A piece ends no further hold after this time, because the plan of a repetition can take milliseconds to search.
+const SLICE: Duration = Duration::from_millis(50);
 /// If a hold or pause could not be ended, awty tries again after this time.
 pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
-pub type Place = (Time, i64);
-pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// Means all roles. Statements receive this value as NULL.
+type Place = (Time, i64);
+const START: Place = (Time::UNIX_EPOCH, i64::MIN);
+/// Stands for all roles. Statements receive it as NULL.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
@@ -42,38 +47,64 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Ends the holds of up to `PIECE` checks, except holds that other sessions have locked. Returns where the next call
-/// continues, or `None` after the last hold.
-pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
-    let passed = hold::passed(now, role, after.0, after.1, PIECE);
-    let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
-    if ids.is_empty() {
-        return None;
+/// The jobs of one role that have holds to end, each with the place after which the next piece begins.
+pub type Ends = VecDeque<(Text, Place)>;
+
+/// Returns the jobs of each role apart, so that the roles can take turns.
+pub fn over(role: pg_sys::Oid, now: Time) -> Vec<Ends> {
+    let passed = hold::jobs_passed(now, role);
+    passed
+        .chunk_by(|(one, _), (other, _)| one == other)
+        .map(|of_role| of_role.iter().map(|(_, job)| (job.clone(), START)).collect())
+        .collect()
+}
+
+/// Ends holds of one role for a while, except locked holds. Removes the finished jobs. Returns whether a hold has ended.
+pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
+    let began = clock::mono();
+    let is_over = || clock::mono().since(began) >= SLICE;
+    let mut has_ended = false;
+    while let Some((job, after)) = jobs.front_mut() {
+        let passed = hold::passed(job, now, after.0, after.1, PIECE);
+        let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
+        // A concurrent run that has seen such a hold marks its check when it commits. The next statement then finds the
+        // check.
+        has_ended |= hold::remove_unheld(&ids, now) > 0;
+        for held in future_job::lock_held(&ids, settings::max_crashes()) {
+            has_ended |= end_hold(&held, now);
+            if is_over() {
+                // The next call reads what is left of this piece again.
+                return has_ended;
+            }
+        }
+        match passed.last() {
+            Some(last) if ids.len() == PIECE as usize => *after = *last,
+            _ => drop(jobs.pop_front()),
+        }
+        if is_over() {
+            break;
+        }
     }
-    // A concurrent run that has seen the hold marks its check as held at commit. The next statement then finds the
-    // check.
-    hold::remove_unheld(&ids, now);
-    for held in future_job::lock_held(&ids, settings::max_crashes()) {
-        end_hold(&held, now);
-    }
-    passed.last().copied().filter(|_| ids.len() == PIECE as usize)
+    has_ended
 }
 
 pub fn end_passed(role: pg_sys::Oid, now: Time) {
     end_pauses(role, now);
-    let mut after = Some(START);
-    while let Some(place) = after {
-        after = end_holds(role, now, place);
+    for mut jobs in over(role, now) {
+        while !jobs.is_empty() {
+            end_holds(&mut jobs, now);
+        }
     }
 }
 
-fn end_hold(held: &LockedHeld, now: Time) {
-    let Some(ended) = hold::remove_passed(held.check.id, now) else { return };
+fn end_hold(held: &LockedHeld, now: Time) -> bool {
+    let Some(ended) = hold::remove_passed(held.check.id, now) else { return false };
     match job::find(&held.job) {
         _ if held.is_after_crashes => {}
         Some(Ok(job)) => release(&held.check, &job, Some(ended), now),
         _ => future_job::release(held.check.id),
     }
+    true
 }
 
 /// If the check became due during the hold, the job's `on_missed` applies. The caller has locked the check's row and

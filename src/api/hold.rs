@@ -47,7 +47,7 @@ fn hold_check(args: &Args) -> Result<()> {
         future_job::set_held(id);
         id
     };
-    hold::put(id, runs, catalog::current_role(), clock::now(), note.as_ref(), until);
+    hold::put(id, runs, catalog::current_role(), clock::now(), note.as_ref(), until, &job.name);
     if let Some(until) = until {
         wakeup::end_at_commit(until);
     }

@@ -23,11 +23,12 @@ use awty_core::lease::Delivery;
 use awty_core::lease::key::{Home, key};
 use awty_core::lease::lock;
 use awty_core::lease::order::{Waiting, shares};
-use awty_core::{Before, Lease, Time, policy};
+use awty_core::{Before, Lease, Mono, Time, policy};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// Limits the searches of a claim, because the searches may find only checks that cannot run.
 const ROUNDS: usize = 10;
@@ -36,6 +37,8 @@ const AT_LEAST: usize = 500;
 /// so that it does not delay other roles' claims.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
+/// These ends and moves together take about this long, because the plan of a repetition can take milliseconds to search.
+const SHARED_TIME: Duration = Duration::from_millis(100);
 
 #[pg_extern(sql = false)]
 fn claim(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
@@ -117,10 +120,11 @@ type InTurn = (DueCheck, (usize, usize));
 impl Claim<'_> {
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
+        let until = self.until();
         let mut left = if self.jobs == 1 { ROUNDS * AT_LEAST } else { (SHARED / self.jobs.max(1)).max(FEWEST) };
         let over = lease::overdue_of(&job.name, now, expire::PIECE.min(left as i64));
         if !over.is_empty() {
-            expire::book(&job, &over, now);
+            expire::book(&job, &over, now, until);
         }
         let able_since = job.resumed_at.map_or(self.able_since, |resumed| resumed.max(self.able_since));
         let running = self.running();
@@ -137,8 +141,8 @@ impl Claim<'_> {
                 break;
             }
             left -= others.len();
-            stuck = apply_guards(&job, &others, able_since, now);
-            if is_all && stuck == others.len() {
+            stuck = apply_guards(&job, &others, able_since, now, until);
+            if is_all && stuck == others.len() || clock::is_past(until) {
                 break;
             }
             limit = limit.max(AT_LEAST);
@@ -150,7 +154,7 @@ impl Claim<'_> {
         chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();
         if !others.is_empty() {
             let others: Vec<i64> = others.iter().take(left).map(|(due, _)| due.id).collect();
-            apply_guards(&job, &others, able_since, now);
+            apply_guards(&job, &others, able_since, now, until);
         }
         if chosen.due.is_empty() {
             if let Some(name) = &chosen.walked_to {
@@ -161,8 +165,14 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the checks that workers of the server are running. A job of external workers can have these checks if it
-    /// had a function until a moment ago.
+    /// Each of several jobs has a share of the time.
+    fn until(&self) -> Option<Mono> {
+        let jobs = u32::try_from(self.jobs).unwrap_or(u32::MAX);
+        (jobs > 1).then(|| clock::mono().plus(SHARED_TIME / jobs))
+    }
+
+    /// Returns the checks that workers of the server are running. A job of external workers has such checks if it had a
+    /// function until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);
@@ -207,7 +217,8 @@ impl Claim<'_> {
     fn give(&self, Turn { job, chosen }: &Turn, mut due: Vec<InTurn>, sink: &Sink) {
         let expired: Vec<i64> = due.iter().filter_map(|(due, _)| due.expired).collect();
         if !expired.is_empty() {
-            let ended: HashSet<i64> = expire::book(job, &lease::lock(&expired), clock::now()).into_iter().collect();
+            let over = lease::lock(&expired);
+            let ended: HashSet<i64> = expire::book(job, &over, clock::now(), self.until()).into_iter().collect();
             due.retain(|(due, _)| due.expired.is_none_or(|number| ended.contains(&number)));
         }
         let turns: Vec<(Text, (usize, usize))> = due.iter().map(|(due, turn)| (due.target.clone(), *turn)).collect();
@@ -242,7 +253,7 @@ fn split(found: Vec<DueCheck>, runs: impl Fn(&DueCheck) -> bool) -> (Vec<DueChec
     (due, others.into_iter().map(|due| due.id).collect())
 }
 
-fn apply_guards(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
+fn apply_guards(job: &Job, checks: &[i64], able_since: Time, now: Time, until: Option<Mono>) -> usize {
     let Some(table) = Table::open_latest() else { return checks.len() };
     let mut account = Account::default();
     let mut stuck = 0;
@@ -252,6 +263,9 @@ fn apply_guards(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize
             stuck += 1;
         } else {
             wakeup::count_ended(1);
+        }
+        if clock::is_past(until) {
+            break;
         }
     }
     account.at_commit(&job.name);

@@ -5,6 +5,7 @@ use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
 use crate::figures::account::Account;
 use crate::pg::catch::Failure;
+use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::run::book::{self, Timing};
 use crate::run::crash;
@@ -12,23 +13,34 @@ use crate::shmem::wakeup;
 use crate::store::check_row::{Locked, Table};
 use crate::store::check_stat::Suspicion;
 use crate::store::job::{self, Job};
-use awty_core::Time;
 use awty_core::lease::{State, Unanswered};
+use awty_core::{Mono, Time};
 use chrono::TimeDelta;
+use pgrx::pg_sys;
+use std::collections::HashMap;
+use std::time::Duration;
 
 pub const PIECE: i64 = 1000;
+/// A sweep ends leases of one role for about this long, because the plan of a repetition can take milliseconds to search.
+const OF_ROLE: Duration = Duration::from_millis(200);
 
 /// The jobs share one limit on leases, so that a role that keeps its checks locked does not delay other jobs.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);
     let share = (PIECE / (names.len() as i64).max(1)).max(10);
+    let mut left: HashMap<pg_sys::Oid, Duration> = HashMap::new();
     for name in names {
-        let over = lease::overdue_of(&name, now, share);
-        match job::find(&name) {
-            Some(Ok(job)) => drop(book(&job, &over, now)),
-            // The job was removed, but its leases are left.
-            _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
+        let over = || lease::overdue_of(&name, now, share);
+        let Some(Ok(job)) = job::find(&name) else {
+            // The job was removed together with its checks, but its leases are left.
+            lease::end(&over().iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now);
+            continue;
+        };
+        let (began, left) = (clock::mono(), left.entry(job.role).or_insert(OF_ROLE));
+        if !left.is_zero() {
+            book(&job, &over(), now, Some(began.plus(*left)));
+            *left = left.saturating_sub(clock::mono().since(began));
         }
     }
 }
@@ -45,8 +57,8 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// The caller must have locked the leases.
-pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
+/// Stops after `until`. The caller must have locked the leases.
+pub fn book(job: &Job, over: &[StoredLease], now: Time, until: Option<Mono>) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };
     let kept = job.options.terms.keep_attempts.keeps(false);
@@ -76,6 +88,9 @@ pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
                 let _ = book::failure(&table, job, &row, &failure, how, &timing, &mut account);
                 wakeup::count_ended(1);
             }
+        }
+        if clock::is_past(until) {
+            break;
         }
     }
     account.at_commit(&job.name);

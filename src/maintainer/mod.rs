@@ -35,6 +35,8 @@ const STRAYS: i64 = 1000;
 /// Limits a VACUUM that waits for a reader of an index page. While VACUUM waits, the next inspection and DROP EXTENSION
 /// wait, and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
+/// An inspection ends holds for about this long. The next one ends the rest.
+const ENDS: Duration = Duration::from_secs(1);
 
 #[pg_guard]
 #[unsafe(no_mangle)]
@@ -181,22 +183,30 @@ fn log_change(before: Option<Database>, found: State) {
     });
 }
 
+/// The roles take turns, and each piece has its own transaction. So a role with many holds, with locked holds or with
+/// plans that take long delays no other role.
 fn end_passed(database: pg_sys::Oid) {
     let mut is_done = task(database, |now| quiet::end_pauses(quiet::ALL, now)).is_some();
-    let mut after = Some(quiet::START);
-    while let Some(place) = after {
-        let piece = |now| {
-            let next = quiet::end_holds(quiet::ALL, now, place);
-            if next.is_none() {
-                quiet::announce(now);
+    let over = task(database, |now| quiet::over(quiet::ALL, now));
+    is_done &= over.is_some();
+    let (mut roles, mut has_ended) = (over.unwrap_or_default(), false);
+    let began = clock::mono();
+    while !roles.is_empty() && clock::mono().since(began) < ENDS {
+        roles.retain_mut(|jobs| match task(database, |now| quiet::end_holds(jobs, now)) {
+            Some(ended) => {
+                has_ended |= ended;
+                !jobs.is_empty()
             }
-            next
-        };
-        let next = task(database, piece);
-        is_done &= next.is_some();
-        after = next.flatten();
+            None => {
+                is_done = false;
+                false
+            }
+        });
     }
-    if !is_done {
+    is_done &= task(database, quiet::announce).is_some();
+    if has_ended && !roles.is_empty() {
+        shmem::inspect_by(database, clock::to_timestamp(clock::now()));
+    } else if !is_done {
         shmem::inspect_by(database, clock::to_timestamp(clock::now() + quiet::LOCKED));
     }
 }

@@ -59,6 +59,11 @@ pub fn mono() -> Mono {
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
+/// Returns `false` without a time.
+pub fn is_past(until: Option<Mono>) -> bool {
+    until.is_some_and(|until| mono() >= until)
+}
+
 /// Returns `None` if the timestamp is infinite, or after chrono's last year (262142).
 pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     if timestamp == i64::MIN || timestamp == i64::MAX {

@@ -8,8 +8,11 @@ use crate::pg::{catalog, clock};
 use crate::shmem::{self, wakeup};
 use crate::store::job::{self, Job};
 use awty_core::Time;
+use std::time::Duration;
 
 const PIECE: i64 = 1000;
+/// A piece takes about this long, because the plan of a repetition can take milliseconds to search.
+const LONGEST: Duration = Duration::from_millis(500);
 
 pub fn repair(now: Time) {
     let here = catalog::database();
@@ -18,28 +21,34 @@ pub fn repair(now: Time) {
     if !piece.stray.is_empty() {
         repetition::remove(&piece.stray);
     }
-    if !piece.alone.is_empty() {
-        begin_again(&piece.alone, now);
-    }
+    let last = if piece.alone.is_empty() { None } else { begin_again(&piece.alone, now) };
     shmem::write(|shared| {
         if let Some(line) = shared.database_mut(here) {
-            line.repaired = piece.last.unwrap_or(i64::MIN);
+            line.repaired = last.or(piece.last).unwrap_or(i64::MIN);
         }
     });
 }
 
-fn begin_again(alone: &[i64], now: Time) {
+/// Returns the last repetition of an unfinished piece.
+fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
+    let until = Some(clock::mono().plus(LONGEST));
     for stored in upkeep::lock(alone) {
-        let Some(Ok(job @ Job { options, .. })) = job::find(&Text::from(stored.job.as_str())) else { continue };
-        let Some(plan) = of(&stored, options.limits.width) else { continue };
-        match plan.begin(now) {
-            Some(slot) => {
-                repetition::schedule(&[(stored.id, slot)], false, now);
-                wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
+        if let Some(Ok(job)) = job::find(&Text::from(stored.job.as_str()))
+            && let Some(plan) = of(&stored, job.options.limits.width)
+        {
+            match plan.begin(now) {
+                Some(slot) => {
+                    repetition::schedule(&[(stored.id, slot)], false, now);
+                    wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
+                }
+                None => repetition::remove(&[stored.id]),
             }
-            None => repetition::remove(&[stored.id]),
+        }
+        if clock::is_past(until) {
+            return Some(stored.id);
         }
     }
+    None
 }
 
 pub fn compute_again(after: i64, now: Time) -> Option<i64> {

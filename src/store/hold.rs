@@ -16,9 +16,9 @@ pub struct Held {
 row!(Held { at, until });
 
 statement! {
-    /// An existing hold keeps its `held_at`, because the check has been held since then.
-    pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>) = query,
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id) VALUES ($1, $3, $4, $4, $5, $6, (
+    /// An existing hold keeps its `held_at`, because the check was held from then on.
+    pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>, job: &Text) = query,
+    c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, changed_at, note, held_until, repetition_id) VALUES ($1, $7, $3, $4, $4, $5, $6, (
           SELECT r.id FROM awty.future_job AS f JOIN awty_internal.repetition AS r
               ON r.entity_name = f.entity_name AND r.entity_key = f.entity_key AND r.job = f.job
           WHERE $2 AND f.id = $1))
@@ -58,8 +58,8 @@ statement! {
     /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A later statement sets
     /// `held`.
     pub fn carry_lost(limit: i64) = query,
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until, repetition_id)
-      SELECT f.id, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
+    c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, changed_at, note, held_until, repetition_id)
+      SELECT f.id, f.job, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
       FROM awty_internal.hold AS h
       JOIN awty_internal.repetition AS r ON r.id = h.repetition_id
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
@@ -71,8 +71,8 @@ statement! {
 
 statement! {
     fn carry_all(repetitions: Vec<i64>, checks: Vec<i64>) = query,
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, changed_at, note, held_until)
-      SELECT f.id, h.held_by, h.held_at, h.changed_at, h.note, h.held_until
+    c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, changed_at, note, held_until)
+      SELECT f.id, f.job, h.held_by, h.held_at, h.changed_at, h.note, h.held_until
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (repetition_id, check_id)
       JOIN awty_internal.hold AS h ON h.check_id = n.check_id
       JOIN awty_internal.repetition AS r ON r.id = n.repetition_id
@@ -106,8 +106,8 @@ statement! {
 }
 
 statement! {
-    pub fn silence(ids: Vec<i64>, by: pg_sys::Oid, now: Time) = query,
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, silent) SELECT i.id, $2, $3, true FROM pg_catalog.unnest($1) AS i (id)
+    pub fn silence(ids: Vec<i64>, by: pg_sys::Oid, now: Time, job: &Text) = query,
+    c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, silent) SELECT i.id, $4, $2, $3, true FROM pg_catalog.unnest($1) AS i (id)
       ON CONFLICT (check_id) DO UPDATE SET silent = true, held_by = excluded.held_by, held_at = excluded.held_at, note = NULL, held_until = NULL"
 }
 
@@ -140,22 +140,36 @@ pub fn carry(ended: &[(i64, i64)]) {
 statement! {
     /// Limits the search to one role's jobs; InvalidOid means all roles.
     pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
-    c"SELECT h.held_until FROM awty_internal.hold AS h
-      WHERE h.held_until IS NOT NULL AND h.held_until > $2 AND ($1 IS NULL OR (
-          SELECT j.role::pg_catalog.oid FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job WHERE f.id = h.check_id) = $1)
+    c"SELECT h.held_until FROM awty.job AS j
+      CROSS JOIN LATERAL (
+          SELECT n.held_until FROM awty_internal.hold AS n
+          WHERE n.job = j.job AND n.held_until IS NOT NULL AND n.held_until > $2 ORDER BY n.held_until LIMIT 1
+      ) AS h
+      WHERE $1 IS NULL OR j.role::pg_catalog.oid = $1
       ORDER BY h.held_until LIMIT 1"
 }
 
 statement! {
-    pub fn passed(now: Time, role: pg_sys::Oid, after: Time, after_id: i64, limit: i64) -> Vec<(Time, i64)> = query,
+    /// Returns the jobs that have holds to end, ordered by role.
+    pub fn jobs_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, Text)> = query,
+    c"SELECT j.role::pg_catalog.oid, j.job FROM awty.job AS j
+      CROSS JOIN LATERAL (
+          SELECT FROM awty_internal.hold AS n
+          WHERE n.job = j.job AND n.held_until IS NOT NULL AND n.held_until <= $1 LIMIT 1
+      ) AS h
+      WHERE $2 IS NULL OR j.role::pg_catalog.oid = $2
+      ORDER BY j.role::pg_catalog.oid, j.job"
+}
+
+statement! {
+    pub fn passed(job: &Text, now: Time, after: Time, after_id: i64, limit: i64) -> Vec<(Time, i64)> = query,
     c"SELECT h.held_until, h.check_id FROM awty_internal.hold AS h
-      WHERE h.held_until IS NOT NULL AND h.held_until <= $1 AND (h.held_until, h.check_id) > ($3, $4) AND ($2 IS NULL OR (
-          SELECT j.role::pg_catalog.oid FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job WHERE f.id = h.check_id) = $2)
+      WHERE h.job = $1 AND h.held_until IS NOT NULL AND h.held_until <= $2 AND (h.held_until, h.check_id) > ($3, $4)
       ORDER BY h.held_until, h.check_id LIMIT $5"
 }
 
 statement! {
-    pub fn remove_unheld(ids: &[i64], now: Time) = query,
+    pub fn remove_unheld(ids: &[i64], now: Time) -> u64 = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT o.check_id FROM awty_internal.hold AS o
           WHERE o.check_id = ANY ($1) AND o.held_until <= $2

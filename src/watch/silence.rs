@@ -35,7 +35,7 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
     let count = ids.len() as i64;
     if count > 0 {
         hold::apply(ids.clone());
-        hold::silence(ids, role, now);
+        hold::silence(ids, role, now, &watched.rule.name);
     }
     count
 }
