@@ -100,10 +100,10 @@ COMMENT ON FUNCTION awty.occurrences(interval, text, text, timestamptz, integer,
     IS 'Returns the next occurrences of an interval (every) or a cron expression after a time, in a time zone, as awty.repeat() would plan them';
 
 -- Returns no row if PostgreSQL does not know the time zone. awty.occurrences() raises an error instead.
-CREATE FUNCTION awty_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz, calendar text DEFAULT NULL)
+CREATE FUNCTION awty_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz, calendar text DEFAULT NULL, until timestamptz DEFAULT NULL)
     RETURNS SETOF timestamptz LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'coming_wrapper';
 
-COMMENT ON FUNCTION awty_internal.coming(interval, text, text, timestamptz, integer, timestamptz, text) IS 'The next occurrences of a stored plan; none if PostgreSQL does not know its time zone';
+COMMENT ON FUNCTION awty_internal.coming(interval, text, text, timestamptz, integer, timestamptz, text, timestamptz) IS 'The next occurrences of a stored plan, until a time; none if PostgreSQL does not know its time zone';
 
 CREATE FUNCTION awty_internal.knows_zone(zone text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'knows_zone_wrapper';

@@ -57,8 +57,8 @@ BEGIN ATOMIC
             UNION ALL
             SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
                 ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END, 1
-            FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar) AS o (at)
-            WHERE g.calendar IS NOT NULL AND o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
+            FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar, least(span.until, g.ends)) AS o (at)
+            WHERE g.calendar IS NOT NULL
         ) AS due
         WHERE j.paused IS NOT TRUE
         UNION ALL

@@ -52,15 +52,16 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| super::stored_calendar(&name));
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
-    Some(listed(&plan, args.time(3, "after").ok()??, max))
+    let until = args.time(7, "until").ok()?.unwrap_or(Time::MAX_UTC);
+    Some(listed(&plan, args.time(3, "after").ok()??, until, max))
 }
 
-/// A query can be cancelled after each time, because each search in a calendar may take milliseconds.
-fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
+/// A query can be cancelled between two times, because each time may take milliseconds of search in a calendar.
+fn listed(plan: &Plan<Local>, after: Time, until: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
     };
-    plan.moments(after).inspect(interruptible).take(max).collect()
+    plan.moments_until(after, until).inspect(interruptible).take(max).collect()
 }
 
 #[pg_extern(sql = false)]
@@ -83,7 +84,7 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
         let never = if is_shut { RepeatError::NeverOpen(rhythm) } else { RepeatError::NeverComes(rhythm) };
         return Err(terms::refused(never, ""));
     }
-    Ok(listed(&plan, after, max))
+    Ok(listed(&plan, after, Time::MAX_UTC, max))
 }
 
 struct Call {

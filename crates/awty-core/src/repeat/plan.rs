@@ -76,11 +76,17 @@ impl<Z: Zone> Plan<Z> {
     }
 
     pub fn next(&self, after: Time) -> Option<Time> {
+        self.next_until(after, Time::MAX_UTC)
+    }
+
+    /// Does not search beyond `until`, because a search in a calendar may take milliseconds.
+    fn next_until(&self, after: Time, until: Time) -> Option<Time> {
+        let until = self.ends.map_or(until, |end| end.min(until));
         let next = match &self.calendar {
-            Some(calendar) => self.next_open(calendar, after)?,
+            Some(calendar) => self.next_open(calendar, after, until)?,
             None => self.next_planned(after)?,
         };
-        self.ends.is_none_or(|end| next <= end).then_some(next)
+        (next <= until).then_some(next)
     }
 
     fn next_planned(&self, after: Time) -> Option<Time> {
@@ -93,9 +99,9 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    fn next_open(&self, calendar: &Calendar<Z>, after: Time) -> Option<Time> {
+    fn next_open(&self, calendar: &Calendar<Z>, after: Time, until: Time) -> Option<Time> {
         let mut next = self.next_planned(after)?;
-        let last = later(next, REACH);
+        let last = later(next, REACH).min(until);
         for _ in 0..MISSES {
             step();
             if next > last {
@@ -111,7 +117,8 @@ impl<Z: Zone> Plan<Z> {
     }
 
     pub fn is_shut(&self, after: Time) -> bool {
-        let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
+        let planned =
+            |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after, Time::MAX_UTC).is_none();
         self.calendar.as_deref().is_some_and(planned)
     }
 
@@ -127,17 +134,21 @@ impl<Z: Zone> Plan<Z> {
     }
 
     pub fn moments(&self, after: Time) -> impl Iterator<Item = Time> {
-        std::iter::successors(self.next(after), |&last| self.next(last))
+        self.moments_until(after, Time::MAX_UTC)
+    }
+
+    pub fn moments_until(&self, after: Time, until: Time) -> impl Iterator<Item = Time> {
+        std::iter::successors(self.next_until(after, until), move |&last| self.next_until(last, until))
     }
 
     pub fn count(&self, after: Time, until: Time) -> u64 {
-        let Some(first) = self.next(after).filter(|&first| first <= until) else { return 0 };
+        let Some(first) = self.next_until(after, until) else { return 0 };
         let until = self.ends.map_or(until, |end| end.min(until));
         match self.rhythm {
             Rhythm::Every(Every::Clock(length)) => {
                 1 + (micros(until) - micros(first)).unsigned_abs() / length.unsigned_abs()
             }
-            _ => self.moments(after).take_while(|&moment| moment <= until).fold(0, |count, _| count + 1),
+            _ => self.moments_until(after, until).fold(0, |count, _| count + 1),
         }
     }
 
@@ -146,11 +157,11 @@ impl<Z: Zone> Plan<Z> {
     }
 
     pub fn last(&self, since: Time, until: Time) -> Option<Time> {
-        let mut last = self.next(since).filter(|&first| first <= until)?;
+        let mut last = self.next_until(since, until)?;
         let mut high = until;
-        while let Some(next) = self.next(last).filter(|&next| next <= until) {
+        while let Some(next) = self.next_until(last, until) {
             let middle = next.max(last + (high - last) / 2);
-            match self.next(middle).filter(|&later| later <= until) {
+            match self.next_until(middle, until) {
                 Some(later) => last = later,
                 None => (last, high) = (next, middle),
             }

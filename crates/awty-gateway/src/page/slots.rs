@@ -47,7 +47,7 @@ const DAY: Span = Span {
 };
 
 pub struct Coming {
-    /// `None` if there are too many checks to count.
+    /// `None` if counting the checks by step takes long.
     rows: Option<Vec<Value>>,
     range: Range,
     open: Vec<Value>,
@@ -80,9 +80,12 @@ impl Coming {
 
     pub fn draw(&self, span: &Span) -> Markup {
         let Some(rows) = &self.rows else {
-            let more = format!("More than {} checks are due in this time. To count them:", grouped(views::MOST_AHEAD));
             let count = select(&format!("* FROM awty.forecast('{}', '{}')", span.ahead, span.step));
-            return empty(span.title, &more, Some(&count));
+            return empty(
+                span.title,
+                "Counting the checks of this time takes too long for this page. To count them:",
+                Some(&count),
+            );
         };
         // Overdue checks count as due now.
         let range = self.range;

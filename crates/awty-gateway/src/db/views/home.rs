@@ -69,6 +69,7 @@ pub const DUE_AHEAD: &str = "SELECT pg_catalog.count(*) FROM (
             SELECT FROM awty.future_job AS c
             WHERE c.job = j.job AND NOT c.held AND c.next_check_at <= pg_catalog.now() + $1::text::interval LIMIT $2) AS f
         LIMIT $2) AS due";
+const BRIEFLY: &str = "SELECT pg_catalog.set_config('statement_timeout', '2s', true)";
 pub const AHEAD: &str = "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'job', f.job, 'checks', f.checks)
     FROM awty.forecast($1::text::interval, $2::text::interval) AS f";
 pub const NEXT_DUE: &str = "SELECT pg_catalog.to_jsonb(pg_catalog.min(f.next_check_at)) FROM awty.job AS j CROSS JOIN LATERAL (
@@ -131,11 +132,21 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
     all(request, BEHIND, &[&limit]).await
 }
 
+/// Returns the number of checks by job and step. Returns None if more than [`MOST_AHEAD`] checks will be due, or if
+/// counting them by step takes long, because one repetition may have thousands of planned times.
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<Vec<Value>>, Trouble> {
     if number(request, DUE_AHEAD, &[&ahead, &(MOST_AHEAD + 1)]).await? > MOST_AHEAD {
         return Ok(None);
     }
-    all(request, AHEAD, &[&ahead, &step]).await.map(Some)
+    request.maybe("SAVEPOINT counting", &[]).await?;
+    request.maybe(BRIEFLY, &[]).await?;
+    let counted = match all(request, AHEAD, &[&ahead, &step]).await {
+        Ok(rows) => Some(rows),
+        Err(trouble) if trouble.is("57014") => None,
+        Err(trouble) => return Err(trouble),
+    };
+    request.maybe("ROLLBACK TO SAVEPOINT counting", &[]).await?; // also ends the time limit
+    Ok(counted)
 }
 
 /// Leaves out paused jobs.
