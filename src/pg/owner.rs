@@ -56,7 +56,8 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
     let result = body();
     // SAFETY: `nest` was opened above, and `user` and `context` are the old values.
     unsafe {
-        pg_sys::AtEOXact_GUC(true, nest);
+        // Not a commit, so that no setting stays that a user's code has changed for the session.
+        pg_sys::AtEOXact_GUC(false, nest);
         pg_sys::SetUserIdAndSecContext(user, context);
     }
     result
