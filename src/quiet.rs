@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 const PIECE: i64 = 1000;
-/// A piece ends no further hold after this time, because the plan of a repetition can take milliseconds to search.
+/// A piece ends no further hold after this time, because the search for a repetition's next time may take milliseconds.
 const SLICE: Duration = Duration::from_millis(50);
 /// If a hold or pause could not be ended, awty tries again after this time.
 pub const LOCKED: TimeDelta = TimeDelta::seconds(2);

@@ -37,7 +37,8 @@ const AT_LEAST: usize = 500;
 /// so that it does not delay other roles' claims.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
-/// These ends and moves together take about this long, because the plan of a repetition can take milliseconds to search.
+/// With repetitions, these ends and moves together take about this long, because the search for a repetition's next
+/// time may take milliseconds.
 const SHARED_TIME: Duration = Duration::from_millis(100);
 
 #[pg_extern(sql = false)]
@@ -120,7 +121,7 @@ type InTurn = (DueCheck, (usize, usize));
 impl Claim<'_> {
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
-        let until = self.until();
+        let until = self.until(&job);
         let mut left = if self.jobs == 1 { ROUNDS * AT_LEAST } else { (SHARED / self.jobs.max(1)).max(FEWEST) };
         let over = lease::overdue_of(&job.name, now, expire::PIECE.min(left as i64));
         if !over.is_empty() {
@@ -165,10 +166,10 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Each of several jobs has a share of the time.
-    fn until(&self) -> Option<Mono> {
+    /// Each of several jobs has a share of the time. Without repetitions, the limit of the number is enough.
+    fn until(&self, job: &Job) -> Option<Mono> {
         let jobs = u32::try_from(self.jobs).unwrap_or(u32::MAX);
-        (jobs > 1).then(|| clock::mono().plus(SHARED_TIME / jobs))
+        (jobs > 1 && job.repeats).then(|| clock::mono().plus(SHARED_TIME / jobs))
     }
 
     /// Returns the checks that workers of the server are running. A job of external workers has such checks if it had a
@@ -218,7 +219,7 @@ impl Claim<'_> {
         let expired: Vec<i64> = due.iter().filter_map(|(due, _)| due.expired).collect();
         if !expired.is_empty() {
             let over = lease::lock(&expired);
-            let ended: HashSet<i64> = expire::book(job, &over, clock::now(), self.until()).into_iter().collect();
+            let ended: HashSet<i64> = expire::book(job, &over, clock::now(), self.until(job)).into_iter().collect();
             due.retain(|(due, _)| due.expired.is_none_or(|number| ended.contains(&number)));
         }
         let turns: Vec<(Text, (usize, usize))> = due.iter().map(|(due, turn)| (due.target.clone(), *turn)).collect();

@@ -21,7 +21,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 pub const PIECE: i64 = 1000;
-/// A sweep ends leases of one role for about this long, because the plan of a repetition can take milliseconds to search.
+/// A sweep ends leases of one role's repetitions for about this long, because the search for a repetition's next time
+/// may take milliseconds.
 const OF_ROLE: Duration = Duration::from_millis(200);
 
 /// The jobs share one limit on leases, so that a role that keeps its checks locked does not delay other jobs.
@@ -37,6 +38,10 @@ pub fn sweep(now: Time) {
             lease::end(&over().iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now);
             continue;
         };
+        if !job.repeats {
+            book(&job, &over(), now, None);
+            continue;
+        }
         let (began, left) = (clock::mono(), left.entry(job.role).or_insert(OF_ROLE));
         if !left.is_zero() {
             book(&job, &over(), now, Some(began.plus(*left)));

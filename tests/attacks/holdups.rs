@@ -101,7 +101,7 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
     field.sql(
         "postgres",
-        "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
+        "INSERT INTO awty_internal.hold (check_id, job, held_by, held_at) SELECT id, job, scheduled_by, now() FROM awty.future_job ORDER BY id",
     );
     field.job("alice", "another", "BEGIN RETURN NULL; END");
     field.cluster.await_sql(DB, "the hold", "SELECT bool_and(held) FROM awty.future_job WHERE job = 'alices'");
@@ -131,7 +131,70 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// The rule has a second level after one day, so that a row with an alert of the first level still has a pending check.
+/// Creates repetitions whose next time takes thousands of steps to search: each hour misses the opening by a moment, and
+/// the only open Mondays come after half a year.
+fn search_long(field: &Field, role: &str, job: &str, count: usize) {
+    field.sql(
+        role,
+        &format!(
+            "SELECT awty.create_calendar('rare', ARRAY(SELECT format('mon-sun %s:29-%s:30', h, h) FROM (SELECT lpad(n::text, 2, '0') AS h FROM generate_series(0, 23) AS n) AS h)
+                 || '{{mon 12:30-12:31}}'::text[], 'UTC', ARRAY(SELECT date_trunc('week', now())::date + 7 * n FROM generate_series(0, 25) AS n));
+             SELECT count(awty.repeat('{job}', cron => '30 * * * *', zone => 'UTC', entity_name => 'rare', entity_key => n::text, calendar => 'rare'))
+             FROM generate_series(1, {count}) AS n"
+        ),
+    );
+}
+
+#[test]
+fn holds_of_repetitions_that_search_long_keep_no_other_hold_from_its_end() {
+    const MANY: usize = 1500;
+    let field = Field::new();
+    let roles: String = field.one(
+        "postgres",
+        "SELECT string_agg(rolname, ' ' ORDER BY oid) FROM pg_roles WHERE rolname IN ('alice', 'mallory')",
+    );
+    let (first, second) = roles.split_once(' ').unwrap();
+    for (role, job) in [(first, "slow"), (second, "quick")] {
+        field.job_with(role, job, "BEGIN RETURN NULL; END", "on_missed => 'skip'");
+    }
+    search_long(&field, first, "slow", MANY);
+    field.sql(second, "SELECT awty.schedule('e', '1', 'quick', after => '1 day')");
+    field.sql(
+        "postgres",
+        "UPDATE awty.future_job SET first_check_at = now() - interval '1 h', next_check_at = now() - interval '1 h', held = true;
+         INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, held_until)
+         SELECT id, job, scheduled_by, now() - interval '2 h', now() FROM awty.future_job",
+    );
+    inspect(&field);
+    let ended = "SELECT count(*) = 1 FROM awty.future_job_history WHERE job = 'quick' AND outcome = 'missed'";
+    field.cluster.await_sql(DB, "the end of the other hold", ended);
+    // The roles take turns, so the quick job does not wait for all holds of the slow one.
+    let before = "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow' AND finished_at <= (
+                      SELECT finished_at FROM awty.future_job_history WHERE job = 'quick')";
+    let before: i64 = field.one("postgres", before);
+    assert!((before as usize) < MANY, "{before} holds have ended before");
+    let left = "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)";
+    field.cluster.await_sql(DB, "the other ends", left);
+}
+
+#[test]
+fn checks_that_search_long_delay_no_claim_of_several_jobs() {
+    let field = Field::new();
+    field.sql("mallory", "SELECT awty.register('slow', max_lateness => '1 min')");
+    field.sql("alice", "SELECT awty.register('quick'); SELECT awty.schedule('e', '1', 'quick', after => '0')");
+    search_long(&field, "mallory", "slow", 600);
+    field.sql(
+        "postgres",
+        "UPDATE awty.future_job SET first_check_at = now() - interval '1 h', next_check_at = now() - interval '1 h'",
+    );
+    let claimed: i64 = field.one("postgres", "SELECT count(*) FROM awty.claim('{slow,quick}', 'w')");
+    assert_eq!(claimed, 1);
+    let ended: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow'");
+    // By their number, 500 checks could end.
+    assert!((1..400).contains(&ended), "{ended} checks have ended");
+}
+
+/// The rule has a second level after one day, so a late row still has a pending check.
 fn watch(field: &Field, role: &str, rule: &str) {
     let table = format!("{role}.{rule}");
     field.sql(

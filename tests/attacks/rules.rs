@@ -212,3 +212,36 @@ fn a_second_function_of_the_same_name_stops_no_rule() {
     field.sql("alice", "UPDATE alice.t SET s = 'y' WHERE id = 1; DELETE FROM alice.t WHERE id = 2");
     field.cluster.await_sql("postgres", "the clearing", "SELECT count(*) = 2 FROM alice.heard WHERE what = 'cleared'");
 }
+
+/// A function that only claims to be stable changes the search path of the session that evaluates it.
+#[test]
+fn an_expression_changes_no_setting_of_a_session() {
+    let field = field();
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.t (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         CREATE FUNCTION mallory.redirect() RETURNS boolean STABLE LANGUAGE plpgsql AS $$
+             BEGIN PERFORM set_config('search_path', 'mallory, pg_catalog', false); RETURN false; END $$;
+         CREATE FUNCTION mallory.now() RETURNS timestamptz LANGUAGE plpgsql AS $$
+             BEGIN PERFORM mallory.grab(); RETURN pg_catalog.now(); END $$",
+    );
+    field.sql(
+        "postgres",
+        "CREATE TABLE public.told (at timestamptz);
+         CREATE FUNCTION public.tell(awty.alert) RETURNS void LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.told VALUES (now()); END';
+         SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, within => '1 s', call => 'public.tell', run_as => 'postgres')",
+    );
+    field.sql(
+        "mallory",
+        "CREATE OR REPLACE FUNCTION mallory.awty_t(s text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT mallory.redirect()';
+         INSERT INTO mallory.t VALUES (1, pg_catalog.now() - interval '1 h'), (2, pg_catalog.now() + interval '1 day')",
+    );
+    field.cluster.await_sql("postgres", "the call", "SELECT count(*) = 1 FROM public.told");
+    let mut session = field.client("postgres");
+    for evaluates in ["SELECT awty.hold('t', 2, 't')", "INSERT INTO mallory.t (id) VALUES (3)"] {
+        session.batch_execute(evaluates).unwrap();
+        let path: String = session.query_one("SHOW search_path", &[]).unwrap().get(0);
+        assert_eq!(path, "\"$user\", public", "{evaluates}");
+    }
+    mallory_was_alone(&field, 0);
+}
