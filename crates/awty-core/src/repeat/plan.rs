@@ -213,7 +213,9 @@ pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calendar::Hours;
     use crate::repeat::Fixed;
+    use crate::repeat::steps::counted;
     use crate::testing::at;
 
     #[test]
@@ -235,5 +237,20 @@ mod tests {
         }
         let plan = Plan::new(seconds(1), Fixed::UTC, None, None);
         assert_eq!(plan.count(after, after + TimeDelta::days(30)), 2_592_000);
+    }
+
+    #[test]
+    fn a_search_in_a_calendar_ends_at_the_requested_time() {
+        let hours: Vec<String> = (0..24).map(|hour| format!("tue-sun {hour:02}:29-{hour:02}:30")).collect();
+        let hours = Hours::new(hours.iter().map(String::as_str).chain(["mon 12:30-12:31"])).unwrap();
+        let calendar = Rc::new(Calendar::new(hours, Vec::new(), Fixed::UTC));
+        let rhythm = Rhythm::new(None, Some("30 * * * *")).unwrap();
+        let plan = Plan::new(rhythm, Fixed::UTC, None, None).within(Some(calendar));
+        let (monday, hour) = (at("2026-11-23T12:30:00Z"), TimeDelta::hours(1));
+        let (found, steps) = counted(|| plan.moments_until(monday, monday + hour).count());
+        assert!(found == 0 && steps < 5, "{found} moments after {steps} steps");
+        let week = monday + TimeDelta::weeks(1);
+        assert_eq!(plan.moments_until(monday, week).collect::<Vec<_>>(), [week]);
+        assert_eq!(plan.moments_until(monday, week - hour).count(), 0);
     }
 }
