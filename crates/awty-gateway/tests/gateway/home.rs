@@ -84,14 +84,12 @@ fn too_many_checks_for_a_chart_are_named_and_not_counted() {
 #[test]
 fn plans_of_others_hide_no_other_part_of_a_view() {
     let (shop, gateway, _) = open();
-    shop.cluster.create_user("postgres", "mallory");
-    let mallory = |sql: &str| shop.cluster.client("postgres", "mallory").batch_execute(sql).unwrap();
-    mallory(
-        "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC'); SELECT awty.register('many');
+    let mut other = shop.cluster.client("postgres", "other");
+    let plans = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC'); SELECT awty.register('many');
          SELECT count(awty.repeat('many', every => '1 s', zone => 'UTC', entity_name => 'e', entity_key => n::text, calendar => 'always',
              starts => now() + interval '1 min' + n * interval '1 ms')) FROM generate_series(1, 4000) AS n;
-         SELECT awty.allow('many', 'app', 'read')",
-    );
+         SELECT awty.allow('many', 'app', 'read')";
+    other.batch_execute(plans).unwrap();
     let browser = Browser::of(&shop, &gateway, "app", "read");
     for view in ["/", "/slots"] {
         browser.shows(view, &["Counting the checks of this time takes too long for this page."]);

@@ -102,3 +102,24 @@ fn a_tried_function_gets_no_right_of_the_gateway() {
     let tried = browser.post(LIFE, &[("job", "escape")]);
     assert!(tried.text.contains("it is app now (P0001)"), "{}", tried.text);
 }
+
+/// With this setting, PostgreSQL refuses queries of tables with row-level security.
+#[test]
+fn an_expression_of_a_rule_changes_no_session_of_the_gateway() {
+    let (shop, gateway, _) = open();
+    shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
+    shop.app(
+        "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL);
+         CREATE FUNCTION own.set(at timestamptz) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
+             BEGIN PERFORM set_config('row_security', 'off', false); RETURN false; END $$;
+         SELECT awty.watch('own.orders', since => 'at', until => 'own.set(at)', within => '1 day');
+         INSERT INTO own.orders VALUES (1, now())",
+    );
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let held = browser.post("/entity/hold", &[("name", "orders"), ("key", "1"), ("job", "orders")]);
+    assert_eq!(held.status, 303, "{}", held.text);
+    let stranger = Browser::of(&shop, &gateway, "tenant", "read");
+    for _ in 0..10 {
+        stranger.shows("/jobs", &["http.tenant"]);
+    }
+}
