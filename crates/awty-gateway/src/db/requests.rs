@@ -1,6 +1,7 @@
-use super::{Db, PATIENCE, Trouble};
+use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;
+use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -22,12 +23,18 @@ const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
 /// JIT is off, because compiling can take seconds if tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
-    pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true)";
+    pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true),
+    pg_catalog.pg_backend_pid(), pg_catalog.now()";
 const CREATE: &str =
     "SELECT awty_http.create_token($1::pg_catalog.text::pg_catalog.name, $2, $3::pg_catalog.text::pg_catalog.interval)";
+/// Ends the session of a request, if the session still has the request's transaction.
+const TERMINATE: &str = "SELECT pg_catalog.pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity AS a
+    WHERE a.pid OPERATOR(pg_catalog.=) $1 AND a.xact_start OPERATOR(pg_catalog.=) $2";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 const LONGEST_NAME: usize = 63;
+/// An abandoned request may roll back for this long.
+const UNDO: Duration = Duration::from_secs(5);
 
 /// Refuses long names, because PostgreSQL would cut the name, and the cut name may belong to another role.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
@@ -63,17 +70,25 @@ impl Db {
     }
 
     pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
-        let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)), closes: false };
+        let client = Some(self.client().await?);
+        let place: Option<Box<dyn Send + Sync>> = Some(Box::new(place));
+        let mut request = Request { db: self.clone(), transaction: None, client, place, closes: false };
         if let Some(client) = &request.client {
             client.batch_execute("BEGIN").await?;
-            client.query_one(TERMS, &[]).await?;
+            let row = client.query_one(TERMS, &[]).await?;
+            request.transaction = Some((row.try_get(5)?, row.try_get(6)?));
             client.query_one(ROLE, &[&role]).await?;
         }
         Ok(request)
     }
 }
 
+/// Dropping a request without [`commit`](Self::commit) rolls it back. If the rollback takes long, its session is
+/// terminated, because the code of a role may catch cancellations, and would keep the session without end.
 pub struct Request {
+    db: Db,
+    /// The process of the database session, and the start of the transaction.
+    transaction: Option<(i32, DateTime<Utc>)>,
     client: Option<Object>,
     place: Option<Box<dyn Send + Sync>>,
     closes: bool,
@@ -112,10 +127,18 @@ impl Drop for Request {
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
             let (place, closes) = (self.place.take(), self.closes);
+            let (db, transaction) = (self.db.clone(), self.transaction.take());
             tokio::spawn(async move {
-                let undone = tokio::time::timeout(PATIENCE, client.batch_execute("ROLLBACK")).await;
+                let undone = tokio::time::timeout(UNDO, client.batch_execute("ROLLBACK")).await;
                 if closes || !matches!(undone, Ok(Ok(()))) {
                     drop(Object::take(client));
+                }
+                if let (Err(_), Some((process, start))) = (undone, transaction) {
+                    let terminated =
+                        db.on(async |client: &mut Object| client.query(TERMINATE, &[&process, &start]).await);
+                    if let Err(trouble) = terminated.await {
+                        tracing::warn!(%trouble, process, "cannot terminate the session of a request");
+                    }
                 }
                 drop(place);
             });

@@ -1,7 +1,7 @@
 //! The page runs the functions of jobs, which attack the gateway's database session.
 
 use crate::people::open;
-use crate::shop::until;
+use crate::shop::{Gateway, Shop, until};
 use crate::visitor::Browser;
 
 const LIFE: &str = "/entity?name=orders&key=1";
@@ -103,23 +103,39 @@ fn a_tried_function_gets_no_right_of_the_gateway() {
     assert!(tried.text.contains("it is app now (P0001)"), "{}", tried.text);
 }
 
+/// Holds a row of a watched table. This evaluates the rule's expression, which executes `body`.
+fn hold(shop: &Shop, gateway: &Gateway, body: &str) -> u16 {
+    shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
+    shop.app(&format!(
+        "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL);
+         CREATE FUNCTION own.attack(at timestamptz) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
+             BEGIN IF session_user <> 'app' THEN {body} END IF; RETURN false; END $$;
+         SELECT awty.watch('own.orders', since => 'at', until => 'own.attack(at)', within => '1 day');
+         INSERT INTO own.orders VALUES (1, now())"
+    ));
+    let browser = Browser::of(shop, gateway, "app", "write");
+    browser.post("/entity/hold", &[("name", "orders"), ("key", "1"), ("job", "orders")]).status
+}
+
 /// With this setting, PostgreSQL refuses queries of tables with row-level security.
 #[test]
 fn an_expression_of_a_rule_changes_no_session_of_the_gateway() {
     let (shop, gateway, _) = open();
-    shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
-    shop.app(
-        "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL);
-         CREATE FUNCTION own.set(at timestamptz) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
-             BEGIN PERFORM set_config('row_security', 'off', false); RETURN false; END $$;
-         SELECT awty.watch('own.orders', since => 'at', until => 'own.set(at)', within => '1 day');
-         INSERT INTO own.orders VALUES (1, now())",
-    );
-    let browser = Browser::of(&shop, &gateway, "app", "write");
-    let held = browser.post("/entity/hold", &[("name", "orders"), ("key", "1"), ("job", "orders")]);
-    assert_eq!(held.status, 303, "{}", held.text);
+    assert_eq!(hold(&shop, &gateway, "PERFORM set_config('row_security', 'off', false);"), 303);
     let stranger = Browser::of(&shop, &gateway, "tenant", "read");
     for _ in 0..10 {
         stranger.shows("/jobs", &["http.tenant"]);
     }
+}
+
+#[test]
+fn an_expression_that_catches_its_cancellation_keeps_no_session() {
+    let (shop, gateway, _) = open();
+    let endless = "LOOP BEGIN PERFORM pg_sleep(3600); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP;";
+    assert_eq!(hold(&shop, &gateway, endless), 504);
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    until("the session to end", || match shop.text(sessions).as_str() {
+        "0" => Ok(()),
+        left => Err(left.to_owned()),
+    });
 }
