@@ -3,7 +3,8 @@
 //! Invariant: Rust's frames are unwound before PostgreSQL's handler gets the ERROR.
 
 use super::catch::catch_error;
-use super::unbound;
+use super::{text, unbound};
+use awty_core::argument_limits::MAX_MESSAGE;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::{ErrorReport, pgrx_extern_c_guard};
 use std::ffi::CStr;
@@ -38,17 +39,21 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
         },
     };
     // SAFETY: a complete copy of the ERROR. No value with a destructor is left in this frame or its callers.
-    unsafe { unbound::re_throw_error(error) }
+    unsafe {
+        // The ERROR may have been raised while messages did not reach the client.
+        (*error).output_to_client = pg_sys::whereToSendOutput == pg_sys::CommandDest::DestRemote;
+        unbound::re_throw_error(error)
+    }
 }
 
-/// Turns an ERROR in `body` into a panic that pgrx's `#[pg_extern]` wrapper reports. The wrapper reports only standard
-/// SQLSTATEs.
+/// Turns an ERROR in `body` into a panic that pgrx's `#[pg_extern]` wrapper reports. pgrx reports only standard
+/// SQLSTATEs. Cuts the message, as in the history.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {
             // SAFETY: a complete copy of the ERROR, whose message is a C string.
             let (code, message) = unsafe { ((*carried.0).sqlerrcode, CStr::from_ptr((*carried.0).message)) };
-            let message = message.to_string_lossy().into_owned();
+            let message = text::message(&message.to_string_lossy(), MAX_MESSAGE).to_string();
             std::panic::panic_any(ErrorReport::new(code.into(), message, "awty"))
         }
         Err(cause) => resume_unwind(cause),

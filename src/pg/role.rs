@@ -10,7 +10,28 @@ use pgrx::pg_sys;
 /// Runs `body` with the current role's rights. The security-restricted operation keeps `body` from taking the session
 /// role's rights.
 pub fn confined<R>(body: impl FnOnce() -> R) -> R {
-    as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, body)
+    as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, || unheard(body))
+}
+
+/// After SET ROLE, the client does not trust the role, and gets no messages of `body`. The text of a message may have a
+/// gigabyte, and `body` may change the setting `client_min_messages`. An ERROR still reaches the client.
+fn unheard<R>(body: impl FnOnce() -> R) -> R {
+    struct Heard(pg_sys::CommandDest::Type);
+    impl Drop for Heard {
+        fn drop(&mut self) {
+            // SAFETY: a variable of this process.
+            unsafe { pg_sys::whereToSendOutput = self.0 };
+        }
+    }
+    // SAFETY: reads variables, and sets one that `Heard` restores, also while an ERROR unwinds.
+    let _heard = unsafe {
+        (pg_sys::GetOuterUserId() != pg_sys::GetSessionUserId()).then(|| {
+            let heard = Heard(pg_sys::whereToSendOutput);
+            pg_sys::whereToSendOutput = pg_sys::CommandDest::DestNone;
+            heard
+        })
+    };
+    body()
 }
 
 /// In a security-restricted operation, `body` cannot change the session's settings or its role.
@@ -26,6 +47,6 @@ pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -
             pin_search_path()
         }
         set_local(c"row_security", c"off");
-        body()
+        unheard(body)
     })
 }

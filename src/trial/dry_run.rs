@@ -14,6 +14,7 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, clock, sqlstate};
 use crate::process::timer;
 use crate::run::call::{Caller, ask};
+use crate::store;
 use crate::store::job::Job;
 use crate::watch;
 use crate::watch::statements::{alert, stop};
@@ -88,7 +89,8 @@ fn try_check(args: &Args) -> Result<Row> {
         After::End(outcome) => (Some(outcome.as_str()), None),
         After::Again(slot) => (None, timestamp(slot)),
     };
-    let (sqlstate, message) = failure.map(|failure| (failure.sqlstate, failure.message)).unzip();
+    let cut = |text: &str| store::message(text).to_string();
+    let (sqlstate, message) = failure.map(|failure| (failure.sqlstate, cut(&failure.message))).unzip();
     Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
 }
 

@@ -139,3 +139,21 @@ fn an_expression_that_catches_its_cancellation_keeps_no_session() {
         left => Err(left.to_owned()),
     });
 }
+
+/// The text of a message may have a gigabyte, and the gateway reads a whole message into memory.
+#[test]
+fn large_messages_of_a_function_cost_the_gateway_no_memory() {
+    let (shop, gateway, _) = open();
+    let messages = "PERFORM set_config('client_min_messages', 'debug1', true);
+        RAISE NOTICE '%', repeat('n', 300000000); RAISE EXCEPTION '%', repeat('e', 300000000);";
+    assert_eq!(hold(&shop, &gateway, messages), 422);
+    shop.app(&format!(
+        "CREATE FUNCTION own.say(awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN {messages} END $$;
+         SELECT awty.register('says', 'own.say'), awty.schedule('orders', '2', 'says', after => '1 day')"
+    ));
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let tried = browser.post("/entity?name=orders&key=2", &[("job", "says")]);
+    assert!(tried.status == 200 && tried.text.contains("eeee"), "{} {}", tried.status, tried.text.len());
+    let most = gateway.most_memory();
+    assert!(most < 120 * 1024, "it has held {most} KiB");
+}
