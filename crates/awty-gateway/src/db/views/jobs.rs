@@ -11,9 +11,32 @@ pub const JOBS: &str = concat!(
         'success', s.last_success_at, 'since', s.stats_since, 'mine', s.role IS NOT NULL)
     FROM awty.job_status AS s ORDER BY s.role IS NULL, s.job LIMIT $1"
 );
+/// Cuts an expression, because the expressions of one rule may have hundreds of kilobytes.
+macro_rules! cut {
+    ($text:literal) => {
+        concat!(
+            "CASE WHEN pg_catalog.length(",
+            $text,
+            ") > 1000 THEN pg_catalog.left(",
+            $text,
+            ", 1000) || '…' ELSE ",
+            $text,
+            " END"
+        )
+    };
+}
 pub const RULES: &str = concat!(
-    "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'table', r.relation::text, 'name', r.entity_name, 'since', r.since, 'due', r.due, 'until', r.until,
-        'within', ", ms!("r.within"), ", 'calendar', r.calendar, 'met', s.met, 'late', s.late, 'pending', s.pending, 'counted', s.stats_since,
+    "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'table', r.relation::text, 'name', r.entity_name, 'since', ",
+    cut!("r.since"),
+    ",
+        'due', ",
+    cut!("r.due"),
+    ", 'until', ",
+    cut!("r.until"),
+    ",
+        'within', ",
+    ms!("r.within"),
+    ", 'calendar', r.calendar, 'met', s.met, 'late', s.late, 'pending', s.pending, 'counted', s.stats_since,
         'calls', concat_ws('.', r.call_schema, r.call_name), 'notify', r.notify, 'paused', s.paused)
     FROM awty.rule AS r LEFT JOIN awty.job_status AS s ON s.job = r.rule ORDER BY r.rule LIMIT $1"
 );
