@@ -108,8 +108,10 @@ CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
--- Finds the newest cleared alerts of a rule without reading those of other roles.
-CREATE INDEX alert_cleared_of_rule_idx ON awty.alert (rule, cleared_at) WHERE cleared_at IS NOT NULL;
+-- Finds the late rows of a rule, the longest late first, and the rows that were late last. Neither reads alerts of
+-- other roles, or rows that were only reminded.
+CREATE INDEX alert_late_idx ON awty.alert (rule, due_at, id) WHERE cleared_at IS NULL AND level >= 1;
+CREATE INDEX alert_cleared_of_rule_idx ON awty.alert (rule, cleared_at) WHERE cleared_at IS NOT NULL AND level >= 1;
 
 COMMENT ON TABLE awty.alert IS 'Alerts, one row each: a row of a watched table is late (cleared_at IS NULL) or was late; rules raise and clear them';
 COMMENT ON COLUMN awty.alert.id IS 'Number of the alert; no check has the same number';

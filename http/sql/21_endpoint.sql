@@ -37,8 +37,7 @@ CREATE TABLE awty_http_internal.endpoint (
 CREATE INDEX endpoint_job_idx ON awty_http_internal.endpoint (job, id);
 CREATE INDEX endpoint_failing_idx ON awty_http_internal.endpoint (job, id) WHERE failing_since IS NOT NULL;
 CREATE INDEX endpoint_paused_idx ON awty_http_internal.endpoint (job, id) WHERE paused;
-CREATE INDEX endpoint_origin_idx ON awty_http_internal.endpoint (entity_name, id);
-CREATE INDEX endpoint_labels_idx ON awty_http_internal.endpoint USING gin (labels) WHERE deleted_at IS NULL;
+CREATE INDEX endpoint_origin_idx ON awty_http_internal.endpoint (job, entity_name, id);
 CREATE INDEX endpoint_deleted_idx ON awty_http_internal.endpoint (deleted_at) WHERE deleted_at IS NOT NULL;
 
 COMMENT ON TABLE awty_http_internal.endpoint IS 'URIs that the gateway calls, one row for each URI of a tenant: when and how; the row of a deleted schedule stays as long as its statistics';

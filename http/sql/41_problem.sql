@@ -11,6 +11,26 @@ WHERE h.outcome <> ALL ('{done,met,cancelled,replaced}');
 
 COMMENT ON VIEW awty_http_internal.problem IS 'History of calls that ended with a problem, of schedules and of sends';
 
+-- Reads a bounded number of checks. awty.failing reads all of them.
+CREATE VIEW awty_http_internal.failing WITH (security_invoker = true) AS
+SELECT j.job, f.entity_name, f.entity_key, f.attempt, j.max_attempts, f.next_check_at, s.sqlstate, s.message, s.failed_at
+FROM awty.job AS j
+CROSS JOIN LATERAL (
+    SELECT c.id, c.entity_name, c.entity_key, c.attempt, c.next_check_at
+    FROM (SELECT p.id, p.entity_name, p.entity_key, p.attempt, p.next_check_at FROM awty.future_job AS p
+          WHERE p.job = j.job AND p.attempt > 0 ORDER BY p.id LIMIT 10000) AS c
+    WHERE NOT EXISTS (
+        SELECT FROM awty_http_internal.endpoint AS e
+        WHERE e.entity_name = c.entity_name AND e.entity_key = c.entity_key AND e.job = j.job OFFSET 0)
+    LIMIT 1000
+) AS f
+CROSS JOIN LATERAL (
+    SELECT c.sqlstate, c.message, c.failed_at FROM awty_internal.check_stat AS c
+    WHERE c.check_id = f.id AND c.failed_at IS NOT NULL OFFSET 0
+) AS s;
+
+COMMENT ON VIEW awty_http_internal.failing IS 'Pending checks whose last run failed, without those of schedules; at most 1,000 of the first 10,000 of each job';
+
 -- If the schedule has a pending call, makes the call due now. Otherwise repeats the failed call.
 CREATE FUNCTION awty_http_internal.retry(id bigint) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';

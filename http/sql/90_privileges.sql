@@ -2,7 +2,7 @@
 
 REVOKE ALL ON awty_http.tenant, awty_http.endpoint, awty_http.token, awty_http.stat, awty_http_internal.endpoint,
     awty_http_internal.content, awty_http_internal.sent FROM PUBLIC;
-REVOKE ALL ON awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem FROM PUBLIC;
+REVOKE ALL ON awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem, awty_http_internal.failing FROM PUBLIC;
 REVOKE ALL ON SEQUENCE awty_http.token_id_seq FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty_http, awty_http_internal FROM PUBLIC;
 
@@ -36,7 +36,8 @@ $$;
 
 GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
 GRANT SELECT ON awty_http.tenant, awty_http.endpoint, awty_http.stat, awty_http_internal.endpoint, awty_http_internal.content,
-    awty_http_internal.sent, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
+    awty_http_internal.sent, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem,
+    awty_http_internal.failing TO PUBLIC;
 GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at) ON awty_http.token TO PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb), awty_http_internal.roll_up(awty.future_job),

@@ -79,10 +79,10 @@ impl Page {
         path: &str,
         query: &[(&str, Option<String>)],
         rows: Vec<(String, Vec<String>)>,
-        cut: bool,
+        end: Option<String>,
         headers: &HeaderMap,
     ) -> Response {
-        self.part(path, query, rows, cut, Map::new(), headers)
+        self.part(path, query, rows, end, Map::new(), headers)
     }
 
     pub fn answer_with(
@@ -94,7 +94,7 @@ impl Page {
         headers: &HeaderMap,
     ) -> Response {
         let rows = rows.into_iter().map(|(item, key)| (item.to_string(), key)).collect();
-        self.part(path, query, rows, false, all, headers)
+        self.part(path, query, rows, None, all, headers)
     }
 
     fn part(
@@ -102,13 +102,14 @@ impl Page {
         path: &str,
         query: &[(&str, Option<String>)],
         mut rows: Vec<(String, Vec<String>)>,
-        cut: bool,
+        end: Option<String>,
         all: Map<String, Value>,
         headers: &HeaderMap,
     ) -> Response {
-        let more = cut || rows.len() > self.limit;
+        let more = rows.len() > self.limit;
         rows.truncate(self.limit);
-        let next = rows.last().filter(|_| more).map(|(_, key)| URL_SAFE_NO_PAD.encode(json!(key).to_string()));
+        let next = if more { rows.last().map(|(_, key)| key.clone()) } else { end.map(|end| vec![end]) };
+        let next = next.map(|key| URL_SAFE_NO_PAD.encode(json!(key).to_string()));
         let items: Vec<String> = rows.into_iter().map(|(item, _)| item).collect();
         let all = show::with(Value::from(all).to_string(), "items", &format!("[{}]", items.join(",")));
         let mut response = show::tagged_text("0", all, StatusCode::OK, headers);

@@ -56,13 +56,13 @@ pub async fn list(
     let page = Page::of(limit, after.as_deref(), 1)?;
     let filter = Filter { state, origin, label, q, failing };
     let request = api.begin(&asker).await?;
-    let (rows, cut) = db::list(&request, page.after(0).unwrap_or_default(), &filter, page.rows()).await?;
+    let (rows, end) = db::list(&request, page.after(0).unwrap_or_default(), &filter, page.rows()).await?;
     request.commit().await?;
     let rows = rows.iter().map(|row| (show::text(row), vec![row.id.clone()])).collect();
     let Filter { state, origin, label, q, failing } = filter;
     let query = [("state", state), ("origin", origin), ("label", label), ("q", q)];
     let failing = ("failing", failing.map(|failing| failing.to_string()));
-    Ok(page.answer_texts("/v1/schedules", &[&query[..], &[failing]].concat(), rows, cut, &headers))
+    Ok(page.answer_texts("/v1/schedules", &[&query[..], &[failing]].concat(), rows, end, &headers))
 }
 
 pub(super) async fn id_of(api: &Api, asker: &Asker, uri: &str) -> Result<String, Problem> {

@@ -1,5 +1,4 @@
 use super::attempt::{attempt, call};
-use super::views::BY_INDEX;
 use super::{Request, Trouble};
 use serde_json::Value;
 
@@ -23,7 +22,7 @@ pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_c
           FROM (SELECT $2::text::timestamptz AS slot, $3::text::timestamptz - $2::text::timestamptz AS late) AS l
           CROSS JOIN awty_http.endpoint AS e
           CROSS JOIN LATERAL (
-              (SELECT n.id, n.entity_name, n.every, n.created_at, n.deleted_at FROM awty_http.endpoint AS n WHERE n.entity_name = e.entity_name AND n.job = e.job ORDER BY n.entity_key LIMIT 20)
+              (SELECT n.id, n.entity_name, n.every, n.created_at, n.deleted_at FROM awty_http.endpoint AS n WHERE n.entity_name = e.entity_name AND n.job = e.job ORDER BY n.id LIMIT 20)
               UNION
               (SELECT n.id, n.entity_name, n.every, n.created_at, n.deleted_at FROM awty_http.endpoint AS n WHERE n.job = e.job ORDER BY n.id LIMIT 40)) AS w
           WHERE e.id = $1 AND w.id <> e.id AND w.every <= l.late / 2 AND w.created_at < l.slot AND w.deleted_at IS NULL) AS o";
@@ -63,8 +62,7 @@ pub async fn attempts(
 }
 
 pub async fn meanwhile(request: &Request, id: &str, slot: &str, at: &str) -> Result<Value, Trouble> {
-    request.maybe(BY_INDEX, &[]).await?;
-    let row = request.maybe(MEANWHILE, &[&id, &slot, &at]).await?;
+    let row = request.rows_by_index(MEANWHILE, &[&id, &slot, &at]).await?.pop();
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }
 

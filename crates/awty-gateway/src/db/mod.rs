@@ -23,7 +23,7 @@ pub use arguments::{Argument, Arguments};
 pub use figures::{Figures, Target};
 pub use leases::{Endpoint, Lease};
 pub use readiness::{Job, Standing};
-pub use requests::{Request, Token};
+pub use requests::{BY_INDEX, Request, Token};
 
 use crate::net::tls;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};

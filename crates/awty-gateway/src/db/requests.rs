@@ -32,6 +32,11 @@ const TERMINATE: &str = "SELECT pg_catalog.pg_terminate_backend(a.pid) FROM pg_c
     WHERE a.pid OPERATOR(pg_catalog.=) $1 AND a.xact_start OPERATOR(pg_catalog.=) $2";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
+/// Makes PostgreSQL read the first rows of a job or rule in the order of an index. Without statistics of jobs, it expects
+/// few rows, and would read and sort all of them.
+pub const BY_INDEX: &str = "SELECT pg_catalog.set_config('enable_sort', 'off', true)";
+const AS_USUAL: &str = "SELECT pg_catalog.set_config('enable_sort', 'on', true)";
+
 const LONGEST_NAME: usize = 63;
 /// An abandoned request may roll back for this long.
 const UNDO: Duration = Duration::from_secs(5);
@@ -109,6 +114,15 @@ impl Request {
             Some(client) => Ok(client.query(sql, values).await?),
             None => Ok(Vec::new()), // unreachable: commit() takes the client and consumes the request
         }
+    }
+
+    /// Reads the first rows in the order of an index.
+    pub(super) async fn rows_by_index(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Trouble> {
+        let Some(client) = &self.client else { return Ok(Vec::new()) };
+        client.batch_execute(BY_INDEX).await?;
+        let rows = client.query(sql, values).await?;
+        client.batch_execute(AS_USUAL).await?;
+        Ok(rows)
     }
 
     pub async fn commit(mut self) -> Result<(), Trouble> {

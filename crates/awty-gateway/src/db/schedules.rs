@@ -39,14 +39,14 @@ pub(super) use ms;
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
-            "SELECT s.id, s.version, s.deleted, s.own, s.new, CASE WHEN s.before < 4194304 THEN s.fields END AS fields, s.lengths,
+            "SELECT s.id, s.fits, s.is_end, s.version, s.deleted, s.own, s.new, CASE WHEN s.before < 4194304 THEN s.fields END AS fields, s.lengths,
                 CASE WHEN s.before < 4194304 THEN s.body END AS body,
                 (SELECT ", attempt!(), "::text FROM awty_http_internal.attempts(s.id, max => 1) AS a) AS last,
                 (SELECT pg_catalog.jsonb_build_object('ok', c.ok, 'failed', c.failed, 'dropped', c.dropped)
                  FROM awty_http_internal.counts(s.id) AS c) AS counts
             FROM (SELECT i.*, (i.request -> 'body')::text AS body, coalesce(pg_catalog.sum(pg_catalog.octet_length(i.request::text))
                 OVER (ORDER BY i.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
-            FROM (SELECT e.id, e.version, e.deleted_at IS NOT NULL AS deleted, e.job = awty_http_internal.job() AS own,
+            FROM (SELECT e.id, e.fits, e.is_end, e.version, e.deleted_at IS NOT NULL AS deleted, e.job = awty_http_internal.job() AS own,
                 e.created_at = pg_catalog.now() AS new, e.request,
                 pg_catalog.jsonb_build_object('every', coalesce(e.rounded_from, e.every)::text, 'after', e.after::text,
                     'jitter', e.jitter::text, 'catch_up', e.catch_up::text) AS lengths,
@@ -62,17 +62,31 @@ macro_rules! schedules {
     };
 }
 
-const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// The lateral join uses the index on job and id, so that the query reads no schedules of other tenants.
+/// A page looks at no more than this many schedules of each tenant.
+const MOST: i64 = 100_000;
+/// The state of a schedule costs several lookups.
+const MOST_WITH_STATE: i64 = 10_000;
+
+const ONE: &str = schedules!(
+    "(SELECT w.*, true AS fits, false AS is_end FROM awty_http_internal.schedule_status AS w WHERE w.id = $1) AS e"
+);
+/// Looks at no more than `$8` schedules of each tenant, in the order of an index, so that the cost is bounded if no
+/// schedule fits. Returns the last of these schedules even if this schedule does not fit, because the next page
+/// begins after it.
 pub const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
-        SELECT w.* FROM awty_http_internal.schedule_status AS w
-        WHERE w.job = t.job AND (w.deleted_at IS NULL OR $2 = 'ended') AND w.id > $1
-        AND ($2::text IS DISTINCT FROM 'paused' OR w.paused) AND ($2::text IS NULL OR w.state = $2) AND ($3::text IS NULL OR w.entity_name = $3)
-        AND ($4::text IS NULL OR w.labels @> ARRAY[$4]) AND ($5::text IS NULL OR pg_catalog.strpos(pg_catalog.lower(pg_catalog.concat_ws(E'\n', w.uri, w.description,
-            pg_catalog.array_to_string(w.labels, E'\n')) COLLATE \"default\"), pg_catalog.lower($5)) > 0)
-        AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)
-        ORDER BY w.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
+        SELECT w.*, c.fits AND ($2::text IS NULL OR w.state = $2) AS fits, c.n = $8 AS is_end
+        FROM (SELECT k.id, pg_catalog.row_number() OVER (ORDER BY k.id) AS n, (k.deleted_at IS NULL OR $2 = 'ended')
+                AND ($4::text IS NULL OR k.labels @> ARRAY[$4]) AND ($5::text IS NULL OR pg_catalog.strpos(pg_catalog.lower(pg_catalog.concat_ws(E'\n', k.uri, k.description,
+                    pg_catalog.array_to_string(k.labels, E'\n')) COLLATE \"default\"), pg_catalog.lower($5)) > 0)
+                AND ($6::boolean IS DISTINCT FROM false OR k.failing_since IS NULL) AS fits
+            FROM awty_http.endpoint AS k
+            WHERE k.job = t.job AND k.id > $1 AND ($2::text IS DISTINCT FROM 'paused' OR k.paused) AND ($3::text IS NULL OR k.entity_name = $3)
+            AND ($6::boolean IS DISTINCT FROM true OR k.failing_since IS NOT NULL)
+            ORDER BY k.id LIMIT $8) AS c
+        CROSS JOIN LATERAL (SELECT s.* FROM awty_http_internal.schedule_status AS s WHERE s.id = c.id OFFSET 0) AS w
+        WHERE (c.fits OR c.n = $8) AND ($2::text IS NULL OR w.state = $2 OR c.n = $8)
+        ORDER BY c.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
 );
 const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
@@ -118,12 +132,29 @@ pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -> Result<(Vec<Row>, bool), Trouble> {
+/// Returns a page of schedules, and if the page ends early, the id of the last schedule that it has looked at.
+pub async fn list(
+    request: &Request,
+    after: &str,
+    filter: &Filter,
+    limit: i64,
+) -> Result<(Vec<Row>, Option<String>), Trouble> {
     let Filter { state, origin, label, q, failing } = filter;
-    let found = request.rows(LIST, &[&after, state, origin, label, q, failing, &limit]).await?;
-    let rows = found.iter().map(row).filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
-    let cut = rows.len() < found.len();
-    Ok((rows, cut))
+    let most = if state.is_some() { MOST_WITH_STATE } else { MOST };
+    let mut rows: Vec<Row> = Vec::new();
+    for found in &request.rows_by_index(LIST, &[&after, state, origin, label, q, failing, &limit, &most]).await? {
+        if found.try_get("fits")? {
+            let Some(row) = row(found)? else {
+                let end = rows.last().map(|row| row.id.clone());
+                return Ok((rows, end));
+            };
+            rows.push(row);
+        }
+        if found.try_get("is_end")? {
+            return Ok((rows, Some(found.try_get("id")?)));
+        }
+    }
+    Ok((rows, None))
 }
 
 pub async fn slot(request: &Request) -> Result<i64, Trouble> {

@@ -177,7 +177,7 @@ pub fn field(label: &str, name: &str, value: &str, hint: &str, error: Option<&st
 }
 
 pub fn next_page(place: Option<String>) -> Markup {
-    html! { @if let Some(place) = place { p { a rel="next" href=(place) { "Older" } } } }
+    html! { @if let Some(place) = place { p { a rel="next" href=(place) { "Next page" } } } }
 }
 
 pub fn reason(why: &str, fix: Option<&str>) -> Markup {

@@ -33,15 +33,17 @@ pub async fn show(visit: Visit) -> View {
         h1 { "Schedules of endpoints" }
         (filters(&visit))
         @if found.items().is_empty() {
-            @if is_filtered {
+            @if next.is_some() {
+                (empty("Schedules", "No schedule up to here fits these filters. The list goes on.", None))
+            } @else if is_filtered {
                 (empty("Schedules", "No schedule fits these filters.", None))
             } @else {
                 (empty("Schedules", "No endpoint is scheduled yet. Create one here, or in the database:", Some(&select("awty_http.schedule('https://api.example.com/tick', every => '10 min')"))))
             }
         } @else {
             (table("Schedules", &[text("Endpoint"), text("State"), text("Plan"), text("Next call"), text("Last call")], found.items().iter().map(row).collect()))
-            (next_page(next))
         }
+        (next_page(next))
     };
     Ok(frame::still(&visit, "Schedules", body))
 }

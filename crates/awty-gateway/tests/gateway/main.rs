@@ -5,6 +5,7 @@ mod ahead;
 mod answers;
 mod api;
 mod bodies;
+mod bounded;
 mod browser;
 mod bulkhead;
 mod certificates;

@@ -1,5 +1,4 @@
 use crate::people::open;
-use crate::visitor::watch;
 use awty_gateway::db::history::LIST;
 use awty_gateway::db::views::{CLEARED, LATE_COUNT, NAMED, OPEN};
 use serde_json::Value;
@@ -121,81 +120,4 @@ fn views_of_alerts_and_checks_read_no_row_of_another_tenant() {
         let rows = of_scans(&plan, table, "Actual Rows");
         assert!((20..=60).contains(&rows), "{sql}: {rows} rows were read: {plan:#}");
     }
-}
-
-#[test]
-fn each_first_page_reads_a_bounded_number_of_rows() {
-    use awty_gateway::db::{calls, schedules, status, views};
-    let (shop, _gateway, _app) = open();
-    watch(&shop);
-    shop.app("SELECT awty.pause('orders'); INSERT INTO orders SELECT n, 'NEW', now() + '2 days' FROM generate_series(10, 5000) AS n");
-    shop.app("SELECT awty.register('mail')");
-    shop.app(
-        "SELECT sum(awty.schedule_many('user', keys, 'mail', after => '3 days')) FROM (
-        SELECT array_agg(n::text) AS keys FROM generate_series(1, 120000) AS n GROUP BY n / 1000) AS k",
-    );
-    let many = "SELECT count(awty_http.schedule('http://127.0.0.1:1099/' || n, every => '20 hours')) FROM generate_series(1, 3000) AS n";
-    shop.app(many);
-    shop.cluster.execute(
-        "postgres",
-        &[
-            "INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at,
-                 finished_at, run_time, check_count, attempts, outcome, role)
-             SELECT 100000000 + n, 'mail', 'user', n::text, now(), now(), 'app', now(), now() - n * interval '100 ms', '0', 1, 1,
-                 CASE WHEN n % 4 = 0 THEN 'failed' ELSE 'done' END, 'app' FROM generate_series(1, 20000) AS n",
-            "ANALYZE",
-        ],
-    );
-    let id = shop.text("SELECT quote_literal(min(id)) FROM awty_http.endpoint");
-    let few = 5_000;
-    let counted = 112_000;
-    let statements: [(&str, &str, &[&str], i64); 21] = [
-        ("late", views::LATE_COUNT, &["1001"], few),
-        ("alerts", views::OPEN, &["1", "10"], few),
-        ("cleared", views::CLEARED, &["20"], few),
-        ("soon", views::SOON, &["10"], few),
-        ("failing", views::FAILING, &["100"], few),
-        ("endpoints", views::ENDPOINTS, &["100"], few),
-        ("ended", views::ENDED, &["100"], few),
-        ("behind", views::BEHIND, &["100"], few),
-        ("due ahead", views::DUE_AHEAD, &["'1 hour'", "20001"], few),
-        ("ahead", views::AHEAD, &["'1 hour'", "'5 minutes'"], few),
-        ("next", views::NEXT_DUE, &[], few),
-        ("targets", views::TARGETS, &["10"], few),
-        ("stops", views::STOPS, &[], few),
-        ("paused", schedules::LIST, &["''", "'paused'", "NULL", "NULL", "NULL", "NULL", "51"], 200),
-        ("problems", views::PROBLEMS, &["NULL", "NULL", "51"], few),
-        ("named", views::NAMED, &["'user'", "100"], few),
-        ("meanwhile", calls::MEANWHILE, &[&id, "now()::text", "(now() + '2 days')::text"], few),
-        ("history", views::HISTORY, &["NULL", "NULL", "51"], few),
-        ("status", status::STATUS, &[], counted),
-        ("jobs", views::JOBS, &["500"], counted),
-        ("rules", views::RULES, &["500"], counted),
-    ];
-    let mut client = shop.cluster.client("postgres", "app");
-    let read = "SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)::bigint FROM pg_class AS c
-        WHERE c.relkind IN ('r', 'i') AND c.relnamespace::regnamespace::text LIKE 'awty%'";
-    let mut too_many = Vec::new();
-    for (name, sql, values, most) in statements {
-        let sql = values
-            .iter()
-            .enumerate()
-            .fold(sql.to_owned(), |sql, (n, value)| sql.replace(&format!("${}", n + 1), value));
-        let mut transaction = client.transaction().unwrap();
-        if ["problems", "history", "ended", "named", "meanwhile"].contains(&name) {
-            transaction.query(views::BY_INDEX, &[]).unwrap();
-        }
-        let before: i64 = transaction.query_one(read, &[]).unwrap().get(0);
-        transaction.query(&sql, &[]).unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        let rows = transaction.query_one(read, &[]).unwrap().get::<_, i64>(0) - before;
-        if rows > most {
-            too_many.push(format!("{name} reads {rows} rows"));
-        }
-    }
-    assert!(too_many.is_empty(), "{too_many:?}");
-    let mut transaction = client.transaction().unwrap();
-    let before: i64 = transaction.query_one(read, &[]).unwrap().get(0);
-    transaction.query(status::FINDINGS, &[]).unwrap();
-    let rows = transaction.query_one(read, &[]).unwrap().get::<_, i64>(0) - before;
-    assert!(rows <= 60_000, "the findings read {rows} rows");
 }

@@ -1,4 +1,4 @@
-use super::all;
+use super::{all, all_by_index};
 use crate::db::attempt::{attempt, call};
 use crate::db::{Request, Trouble};
 use serde_json::Value;
@@ -11,14 +11,17 @@ macro_rules! alert {
     };
 }
 
-/// Sorts at most 10,000 open alerts, so that the cost is bounded. Reads the alerts of each rule by an index. Otherwise
-/// row security would check the alerts of all roles.
+/// Reads the late rows of each rule by an index, the longest late first. Otherwise row security would check the alerts
+/// of all roles. At level 0, also returns the rows that are held or reminded before they are late, from the first 10,000
+/// alerts of each rule.
 pub const OPEN: &str = concat!(
     alert!(),
-    "FROM (
-        SELECT l.* FROM awty.rule AS r CROSS JOIN LATERAL (
-            SELECT * FROM awty.alert AS o WHERE o.rule = r.rule AND o.cleared_at IS NULL AND o.level >= $1 LIMIT 10000) AS l
-        LIMIT 10000) AS a
+    "FROM awty.rule AS r CROSS JOIN LATERAL (
+        (SELECT * FROM awty.alert AS l WHERE l.rule = r.rule AND l.cleared_at IS NULL AND l.level >= 1 ORDER BY l.due_at, l.id LIMIT $2)
+        UNION ALL
+        (SELECT e.* FROM (
+            SELECT * FROM awty.alert AS o WHERE o.rule = r.rule AND o.cleared_at IS NULL ORDER BY o.entity_key LIMIT 10000) AS e
+         WHERE $1 = 0 AND e.level = 0)) AS a
     ORDER BY a.due_at, a.id LIMIT $2"
 );
 pub const CLEARED: &str = concat!(
@@ -90,9 +93,6 @@ macro_rules! ended {
             'http', EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job)) "
     };
 }
-/// Makes PostgreSQL read the newest rows of a job by an index. Without statistics of jobs, PostgreSQL expects few rows,
-/// and sorts all of them.
-pub const BY_INDEX: &str = "SELECT pg_catalog.set_config('enable_sort', 'off', true)";
 pub const PROBLEMS: &str = concat!(
     ended!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
@@ -120,7 +120,7 @@ const RELEASE: &str = "SELECT awty.release($1, $2, $3)";
 const CHECK_NOW: &str = "SELECT awty.check_now($1, $2, $3)";
 
 pub async fn open_alerts(request: &Request, level: i32, limit: i64) -> Result<Vec<Value>, Trouble> {
-    all(request, OPEN, &[&level, &limit]).await
+    all_by_index(request, OPEN, &[&level, &limit]).await
 }
 
 pub async fn cleared_alerts(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {
@@ -134,10 +134,7 @@ pub async fn alerts_of(request: &Request, name: &str, key: &str) -> Result<Vec<V
 pub async fn pending(request: &Request, name: &str, key: Option<&str>, limit: i64) -> Result<Vec<Value>, Trouble> {
     match key {
         Some(key) => all(request, PENDING, &[&name, &key, &limit]).await,
-        None => {
-            request.maybe(BY_INDEX, &[]).await?;
-            all(request, NAMED, &[&name, &limit]).await
-        }
+        None => all_by_index(request, NAMED, &[&name, &limit]).await,
     }
 }
 
@@ -160,8 +157,7 @@ pub async fn ended(
     id: Option<i64>,
     limit: i64,
 ) -> Result<Vec<Value>, Trouble> {
-    request.maybe(BY_INDEX, &[]).await?;
-    all(request, if problems { PROBLEMS } else { HISTORY }, &[&after, &id, &limit]).await
+    all_by_index(request, if problems { PROBLEMS } else { HISTORY }, &[&after, &id, &limit]).await
 }
 
 pub async fn one_attempt(request: &Request, schedule: &str, at: &str, lease: i64) -> Result<Option<Value>, Trouble> {

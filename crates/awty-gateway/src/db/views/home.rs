@@ -1,6 +1,6 @@
 //! Reads the figures of the start page, and the number of late rows for each page's title.
 
-use super::all;
+use super::{all, all_by_index};
 use crate::db::schedules::ms;
 use crate::db::{Request, Trouble};
 use serde_json::Value;
@@ -12,24 +12,26 @@ pub const MOST_AHEAD: i64 = 20_000;
 
 pub const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (
     SELECT FROM awty.rule AS r CROSS JOIN LATERAL (
-        SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.cleared_at IS NULL AND a.level >= 1 LIMIT $1) AS a
+        SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.cleared_at IS NULL AND a.level >= 1 ORDER BY a.due_at LIMIT $1) AS a
     LIMIT $1) AS l";
+/// Reads the next 10,000 checks of each rule. Leaves out the checks of rows that are late already.
 pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'name', f.entity_name, 'key', f.entity_key, 'at', f.next_check_at,
         'reminds', pg_catalog.cardinality(r.remind) > 0)
     FROM awty.rule AS r CROSS JOIN LATERAL (
-        SELECT c.entity_name, c.entity_key, c.next_check_at FROM awty.future_job AS c
-        WHERE c.job = r.rule AND NOT c.held AND c.next_check_at < pg_catalog.now() + '1 hour'::interval AND c.entity_name = r.entity_name
-          AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1)
-        ORDER BY c.next_check_at, c.id LIMIT $1) AS f
+        SELECT c.entity_name, c.entity_key, c.next_check_at FROM (
+            SELECT p.entity_name, p.entity_key, p.next_check_at FROM awty.future_job AS p
+            WHERE p.job = r.rule AND NOT p.held AND p.next_check_at < pg_catalog.now() + '1 hour'::interval ORDER BY p.next_check_at, p.id LIMIT 10000) AS c
+        WHERE c.entity_name = r.entity_name
+          AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1 OFFSET 0)
+        LIMIT $1) AS f
     ORDER BY f.next_check_at LIMIT $1";
-/// Leaves out the checks of schedules, because [`ENDPOINTS`] reads them. OFFSET 0 makes the planner look each schedule
-/// up by the index.
+/// The view leaves out the checks of schedules, because [`ENDPOINTS`] has them. It includes sends, because a send has no
+/// schedule.
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
-    FROM awty.failing AS f
-    WHERE NOT EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.entity_name = f.entity_name AND e.entity_key = f.entity_key AND e.job = f.job OFFSET 0)
-    ORDER BY f.failed_at DESC LIMIT $1";
-/// Finds failing endpoints, and endpoints whose next call is overdue by more than their period.
+    FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
+/// Reads the failing endpoints by a partial index. Then reads the endpoints whose next call has been due for longer
+/// than the endpoint's period.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         (SELECT w.id, w.uri, w.failing_since AS since, false AS waits FROM awty_http.endpoint AS w
@@ -67,7 +69,7 @@ pub const BEHIND: &str = concat!(
 pub const DUE_AHEAD: &str = "SELECT pg_catalog.count(*) FROM (
         SELECT FROM awty.job AS j CROSS JOIN LATERAL (
             SELECT FROM awty.future_job AS c
-            WHERE c.job = j.job AND NOT c.held AND c.next_check_at <= pg_catalog.now() + $1::text::interval LIMIT $2) AS f
+            WHERE c.job = j.job AND NOT c.held AND c.next_check_at <= pg_catalog.now() + $1::text::interval ORDER BY c.next_check_at LIMIT $2) AS f
         LIMIT $2) AS due";
 const BRIEFLY: &str = "SELECT pg_catalog.set_config('statement_timeout', '2s', true)";
 pub const AHEAD: &str = "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'job', f.job, 'checks', f.checks)
@@ -103,7 +105,7 @@ pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_cata
             FROM awty.target AS t WHERE t.state IN ('blocked', 'open', 'full') LIMIT 1000) AS w) AS t";
 
 async fn number(request: &Request, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<i64, Trouble> {
-    let row = request.maybe(sql, values).await?;
+    let row = request.rows_by_index(sql, values).await?.pop();
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(0))
 }
 
@@ -112,16 +114,15 @@ pub async fn late_count(request: &Request) -> Result<i64, Trouble> {
 }
 
 pub async fn ended_with_problems(request: &Request, limit: i64) -> Result<i64, Trouble> {
-    request.maybe(super::BY_INDEX, &[]).await?;
     number(request, ENDED, &[&limit]).await
 }
 
 pub async fn soon(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {
-    all(request, SOON, &[&limit]).await
+    all_by_index(request, SOON, &[&limit]).await
 }
 
 pub async fn failing(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {
-    all(request, FAILING, &[&limit]).await
+    all_by_index(request, FAILING, &[&limit]).await
 }
 
 pub async fn failing_endpoints(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {

@@ -17,3 +17,7 @@ use tokio_postgres::types::ToSql;
 async fn all(request: &Request, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Value>, Trouble> {
     request.rows(sql, values).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
+
+async fn all_by_index(request: &Request, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Value>, Trouble> {
+    request.rows_by_index(sql, values).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
