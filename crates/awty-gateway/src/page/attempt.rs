@@ -1,14 +1,15 @@
 //! `/attempts/{lease}`: one call, with its address, its phases and its answer.
 
 use super::fail::{Fail, View};
-use super::frame;
 use super::parts::{Mark, mark, none, string, table, text, time};
 use super::visit::Visit;
 use super::words::{encoded, millis, seconds};
+use super::{frame, schedule_form};
 use crate::db::views;
 use axum::extract::Path;
 use maud::{Markup, html};
 use serde_json::Value;
+use url::Url;
 
 /// Name and label of each phase. A phase begins when the previous phase ends.
 const PHASES: [(&str, &str); 4] = [
@@ -60,7 +61,7 @@ pub async fn show(visit: Visit, Path(lease): Path<i64>) -> View {
         }
         (phases(&result["phases"]))
         (headers(&request))
-        @if let Some(location) = result["location"].as_str() { p { "It redirects to " code { (location) } ". A redirect is never followed; edit the schedule to call that address." } }
+        @if let Some(location) = result["location"].as_str() { (redirect(&request, location, visit.writes())) }
         @if let Some(answer) = result["body"].as_str() { h2 { "Answer" } pre { code { (answer) } } }
     };
     Ok(frame::live(&visit, "Call", body))
@@ -82,7 +83,22 @@ fn verdict(call: &Value) -> Markup {
     }
 }
 
-/// Shows the schedule's current headers, because a call does not store its headers.
+/// Offers a form that has the new address and the plan of this schedule.
+fn redirect(request: &Value, location: &str, writes: bool) -> Markup {
+    let address = Url::parse(string(&request["uri"])).and_then(|uri| uri.join(location));
+    html! {
+        p { "It redirects to " code { (location) } ". A redirect is never followed." }
+        @if let Some(address) = address.ok().filter(|address| writes && ["http", "https"].contains(&address.scheme())) {
+            p {
+                a.button href=(schedule_form::for_address(request, address.as_str())) { "Use this address" }
+                " The form has the plan of this schedule, without its headers and body. Delete this schedule afterwards."
+            }
+        }
+    }
+}
+
+/// Shows the schedule's current headers, because a call does not store its headers. The API hides values that may be
+/// secrets.
 fn headers(request: &Value) -> Markup {
     let headers = request["headers"].as_object().into_iter().flatten();
     let rows: Vec<_> = headers.map(|(name, value)| vec![html! { (name) }, html! { (string(value)) }]).collect();

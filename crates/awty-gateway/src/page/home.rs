@@ -3,7 +3,7 @@
 use super::fail::View;
 use super::parts::{Mark, empty, entity, job, mark, none, number, reason, select, string, table, text, time, whole};
 use super::visit::Visit;
-use super::words::{count, millis};
+use super::words::{absolute, count, grouped, millis, moment};
 use super::{alerts, frame, slots};
 use crate::db::{status, views};
 use maud::{Markup, html};
@@ -23,6 +23,7 @@ pub async fn show(visit: Visit) -> View {
     let targets = views::closed_targets(&reading, ROWS as i64).await?;
     let coming_hour = slots::read(&reading, &slots::HOUR).await?;
     let has_rules = !late.is_empty() || !soon.is_empty() || !views::rules(&reading, 1).await?.is_empty();
+    let hour = views::last_hour(&reading).await?;
     let ended = views::ended_with_problems(&reading, MANY as i64).await?;
     visit.end(reading).await?;
     let why = database["why"].as_str();
@@ -39,7 +40,7 @@ pub async fn show(visit: Visit) -> View {
         @if !targets.is_empty() { (closed(&targets)) }
         (coming(&soon, has_rules))
         (coming_hour.draw(&slots::HOUR))
-        (workers(&gateways, &database))
+        (workers(&gateways, &database, &hour))
     };
     Ok(frame::live(&visit, "", body))
 }
@@ -150,7 +151,7 @@ fn coming(soon: &[Value], has_rules: bool) -> Markup {
     table(caption, &[text("Row"), text("Rule"), text("At"), text("What comes")], soon.iter().map(row).collect())
 }
 
-fn workers(gateways: &[Value], database: &Value) -> Markup {
+fn workers(gateways: &[Value], database: &Value, hour: &Value) -> Markup {
     let row =
         |row: &Value| vec![html! { (string(&row["name"])) }, whole(&row["in_flight"]), time(&row["last_claim_at"])];
     html! {
@@ -158,11 +159,35 @@ fn workers(gateways: &[Value], database: &Value) -> Markup {
             (table("Gateways at work", &[text("Gateway"), number("Calls in flight"), text("Last claim")], gateways.iter().map(row).collect()))
         }
         dl.facts {
+            @if !hour.is_null() {
+                div { dt { "Calls in the hour from " (clock(&hour["from"])) } dd { (calls(hour)) } }
+                div { dt { "Started late by" } dd { (lateness(hour)) } }
+            }
             div { dt { "Database" } dd { (string(&database["name"])) } }
             div { dt { "Pending checks" } dd { (whole(&database["pending"])) } }
             div { dt { "Waiting longest" } dd { @if database["oldest_overdue"].is_null() { (none()) } @else { (time(&database["oldest_overdue"])) } } }
             div { dt { "Last run" } dd { (time(&database["last_slot_run"])) } }
             div { dt { "awty" } dd { (string(&database["version"])) } }
         }
+    }
+}
+
+fn clock(at: &Value) -> String {
+    moment(at).map(|at| absolute(at, crate::clock::now())).unwrap_or_default()
+}
+
+fn calls(hour: &Value) -> String {
+    let number = |name: &str| hour[name].as_i64().unwrap_or(0);
+    let (ok, dropped) = (number("ok"), number("dropped"));
+    let failed = number("count") - ok - dropped;
+    format!("{} succeeded, {} failed, {} dropped", grouped(ok), grouped(failed), grouped(dropped))
+}
+
+fn lateness(hour: &Value) -> String {
+    match ["half", "most", "longest"].map(|name| hour[name].as_i64()) {
+        [Some(half), Some(most), Some(longest)] => {
+            format!("half up to {}, 95 % up to {}, all up to {}", millis(half), millis(most), millis(longest))
+        }
+        _ => "no call was made in time".into(),
     }
 }

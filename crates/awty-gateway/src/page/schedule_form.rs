@@ -126,9 +126,19 @@ fn view(visit: &Visit, title: &str, action: &str, filled: &Filled, label: &str) 
     frame::still(visit, title, body)
 }
 
+/// Returns the path of a form with another address and the other fields of a schedule.
+pub fn for_address(row: &Value, uri: &str) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("uri", uri);
+    for name in FIELDS.iter().skip(1).map(|(name, ..)| *name).chain(["method"]) {
+        query.append_pair(name, string(&row[name]));
+    }
+    format!("/schedules/new?{}", query.finish())
+}
+
 pub async fn new(visit: Visit) -> View {
     visit.count().await?;
-    Ok(view(&visit, "New schedule", "/schedules/new", &Filled::default(), "Create"))
+    Ok(view(&visit, "New schedule", "/schedules/new", &Filled::of_form(&visit.query), "Create"))
 }
 
 pub async fn create(visit: Visit, form: Form) -> View {

@@ -1,5 +1,7 @@
 use crate::people::open;
+use crate::shop::until;
 use crate::visitor::{Browser, VIEWS};
+use awty_testkit::receiver::{accept, answer, requests};
 
 #[test]
 fn a_person_signs_in_with_a_token_and_out() {
@@ -138,4 +140,31 @@ fn tokens_and_targets_have_their_forms() {
     browser.shows("/", &["Targets that get no calls", "they asked"]);
     assert_eq!(browser.post("/targets/unblock", &block[..1]).status, 303);
     assert!(!browser.shows("/", &[]).contains("Targets that get no calls"));
+}
+
+#[test]
+fn a_redirect_offers_a_schedule_of_the_new_address() {
+    let (shop, gateway, _) = open();
+    let address = accept("127.0.0.1:0", |stream| {
+        requests(stream, |_| answer(stream, "302", "Location: /new?a=1\r\n", "").map(|()| true))
+    });
+    shop.app(&format!(
+        "SELECT awty_http.schedule('http://{address}/old', every => '1 s', jitter => '0', method => 'PUT')"
+    ));
+    let place = format!("/schedules/{}", shop.text("SELECT id FROM awty_http.endpoint"));
+    let link = |browser: &Browser| {
+        let page = until("a call", || {
+            let page = browser.get(&place).text;
+            if page.contains("href=\"/attempts/") { Ok(page) } else { Err(page) }
+        });
+        let attempt = page.split("href=\"").find(|part| part.starts_with("/attempts/")).unwrap();
+        let page = browser.shows(&attempt.split('"').next().unwrap().replace("&amp;", "&"), &["It redirects to"]);
+        let link = page.split("href=\"").find(|part| part.starts_with("/schedules/new?"));
+        link.map(|link| link.split('"').next().unwrap().replace("&amp;", "&"))
+    };
+    let form = link(&Browser::of(&shop, &gateway, "app", "write")).expect("a link to the form");
+    let uri = format!("value=\"http://{address}/new?a=1\"");
+    Browser::of(&shop, &gateway, "app", "write")
+        .shows(&form, &[&uri, "value=\"1s\"", "<option value=\"PUT\" selected>"]);
+    assert_eq!(link(&Browser::of(&shop, &gateway, "app", "read")), None);
 }

@@ -131,3 +131,29 @@ fn a_link_to_the_numbers_of_an_endpoint_stays() {
     assert!(!before.contains("<table"), "calls after the end are shown: {before}");
     assert_eq!(browser.get(&format!("{place}?until=then")).status, 404);
 }
+
+#[test]
+fn the_last_full_hour_has_its_calls_and_their_lateness() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    assert!(!browser.shows("/", &[]).contains("Calls in the hour from"));
+    // The second bucket counts if a new hour begins during the test.
+    shop.cluster.execute(
+        "postgres",
+        &["INSERT INTO awty_http.stat (id, width, bucket, count, ok, dropped, caught_up, implausible, left_out, lateness_sum, lateness_min,
+               lateness_max, lateness_steps, duration_sum, duration_steps, job)
+           SELECT 'http.app', '1 hour', date_trunc('hour', now(), 'UTC') - interval '1 hour' * n, 1204, 1200, 1, 0, 0, 0, '10 s', '1 ms',
+               '900 ms', '{0,0,1100}'::bigint[] || array_fill(0::bigint, ARRAY[7]) || 103::bigint || array_fill(0::bigint, ARRAY[13]), '10 s',
+               array_fill(0::bigint, ARRAY[24]), 'http.app'
+           FROM generate_series(0, 1) AS n"],
+    );
+    browser.shows(
+        "/",
+        &[
+            "Calls in the hour from",
+            "1,200 succeeded, 3 failed, 1 dropped",
+            "half up to 3 ms, 95 % up to",
+            "all up to 900 ms",
+        ],
+    );
+}

@@ -43,6 +43,15 @@ pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'u
         JOIN awty_http.endpoint AS w ON w.entity_name = f.entity_name AND w.entity_key = f.entity_key AND w.job = f.job
         WHERE NOT w.paused AND w.failing_since IS NULL AND f.next_check_at < pg_catalog.now() - w.every) AS e
     ORDER BY e.since LIMIT $1";
+/// Adds up the calls of the last full hour, as the statistics of each tenant's job count them.
+pub const LAST_HOUR: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('from', max(s.bucket), 'count', sum(s.count), 'ok', sum(s.ok), 'dropped', sum(s.dropped),
+        'half', ", ms!("awty_http_internal.percentile(awty_http_internal.all_steps(s.lateness_steps), 0.5, min(s.lateness_min), max(s.lateness_max))"), ",
+        'most', ", ms!("awty_http_internal.percentile(awty_http_internal.all_steps(s.lateness_steps), 0.95, min(s.lateness_min), max(s.lateness_max))"), ",
+        'longest', ", ms!("max(s.lateness_max)"), ")
+    FROM awty_http.tenant AS t JOIN awty_http.stat AS s ON s.id = t.job
+    WHERE s.width = '1 hour' AND s.bucket = pg_catalog.date_trunc('hour', pg_catalog.now()) - '1 hour'::interval HAVING sum(s.count) > 0"
+);
 /// Counts the checks that ended with a problem in the last hour, without the checks of schedules.
 pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
     SELECT FROM awty.job AS j CROSS JOIN LATERAL (
@@ -127,6 +136,11 @@ pub async fn failing(request: &Request, limit: i64) -> Result<Vec<Value>, Troubl
 
 pub async fn failing_endpoints(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {
     all(request, ENDPOINTS, &[&limit]).await
+}
+
+/// Returns null if no call has ended in the last full hour, or if that hour is not counted yet.
+pub async fn last_hour(request: &Request) -> Result<Value, Trouble> {
+    Ok(all(request, LAST_HOUR, &[]).await?.pop().unwrap_or_default())
 }
 
 pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {
