@@ -4,9 +4,9 @@
 //! the page's answers, do not show them in a frame, and run no script.
 
 use super::fail::Fail;
-use super::rights;
 use super::state::{OfRole, Page};
 use super::zone;
+use super::{prefix, rights};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
@@ -34,7 +34,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
 pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
-    let method = request.method().clone();
+    let (method, prefix) = (request.method().clone(), prefix::of(request.headers()));
     let mut response = if !method.is_safe() && !is_same_site(request.headers()) {
         Fail::Refused(403, "This form was sent by another site, so nothing was changed.".into()).into_response()
     } else {
@@ -43,6 +43,9 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
         let request = rights::within(zone::within(&headers, next.run(request)));
         timeout(LONGEST, request).await.unwrap_or_else(late)
     };
+    if let Some(prefix) = prefix {
+        response = prefix::add(&prefix, response).await;
+    }
     if let Some(OfRole(role)) = response.extensions_mut().remove::<OfRole>() {
         response = page.api.unread(&role, response).await;
     }

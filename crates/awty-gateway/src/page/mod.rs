@@ -21,6 +21,7 @@ mod home;
 mod jobs;
 mod links;
 mod parts;
+mod prefix;
 mod rights;
 mod rules;
 mod schedule;

@@ -168,3 +168,25 @@ fn a_redirect_offers_a_schedule_of_the_new_address() {
         .shows(&form, &[&uri, "value=\"1s\"", "<option value=\"PUT\" selected>"]);
     assert_eq!(link(&Browser::of(&shop, &gateway, "app", "read")), None);
 }
+
+#[test]
+fn a_proxy_serves_the_page_below_a_path() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let headers = |prefix: &str| format!("{}X-Forwarded-Prefix: {prefix}\r\n", browser.cookie);
+    for view in VIEWS {
+        let page = browser.client.ask_with("GET", view, "", &headers("/ops/awty")).text;
+        let below = page.matches("href=\"/ops/awty/").count() + page.matches("action=\"/ops/awty/").count();
+        assert_eq!(below, page.matches("href=\"/").count() + page.matches("action=\"/").count(), "{view}: {page}");
+        assert!(below > 10 && page.ends_with("</html>"), "{view}: {page}");
+    }
+    let nobody = Browser::of_nobody(&gateway);
+    let sent_away = nobody.client.ask_with("GET", "/jobs", "", "X-Forwarded-Prefix: /ops/awty/\r\n");
+    assert_eq!(sent_away.header("location"), "/ops/awty/login?next=%2Fjobs");
+    let fields = [("next", "/jobs"), ("token", &shop.token("app", "read"))];
+    let entered =
+        nobody.post_from("/login", &fields, "Sec-Fetch-Site: same-origin\r\nX-Forwarded-Prefix: /ops/awty\r\n");
+    assert_eq!(entered.header("location"), "/ops/awty/jobs");
+    let elsewhere = browser.client.ask_with("GET", "/", "", &headers("//evil.example")).text;
+    assert!(elsewhere.contains("href=\"/alerts\"") && !elsewhere.contains("evil"), "{elsewhere}");
+}
