@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-const VIEWS: [&str; 15] = [
+const VIEWS: [&str; 17] = [
     "/",
     "/why",
     "/alerts",
@@ -20,6 +20,8 @@ const VIEWS: [&str; 15] = [
     "/jobs",
     "/schedules",
     "/schedules?state=paused",
+    "/schedules?state=held",
+    "/schedules?text=nowhere",
     "/slots",
     "/history",
     "/history?show=all",
