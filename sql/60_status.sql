@@ -52,11 +52,11 @@ FROM awty_internal.runtime() AS runtime
 CROSS JOIN LATERAL (
     SELECT CASE
         WHEN NOT runtime.preloaded
-        THEN ARRAY['awty is not in shared_preload_libraries', 'add it in postgresql.conf and restart the server']
+        THEN ARRAY['awty is not in shared_preload_libraries', 'ALTER SYSTEM SET shared_preload_libraries = ''awty''; -- with the libraries that are there; then restart the server']
         WHEN pg_is_in_recovery() THEN ARRAY['this server is a standby', 'checks run on its primary']
         WHEN NOT runtime.enabled
         THEN ARRAY['awty.enabled is off', 'ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();']
-        WHEN runtime.held IS NOT NULL THEN ARRAY[runtime.held, 'SELECT awty.adopt(); runs its checks here']
+        WHEN runtime.held IS NOT NULL THEN ARRAY[runtime.held, 'SELECT awty.adopt(); -- runs its checks here']
         WHEN runtime.unserved IS NOT NULL THEN runtime.unserved
         WHEN runtime.heartbeat IS NULL
         THEN ARRAY['awty''s launcher is not running', 'consider increasing max_worker_processes, and restart the server']

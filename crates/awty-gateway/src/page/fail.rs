@@ -58,9 +58,10 @@ impl IntoResponse for Fail {
             Fail::Refused(status, detail) => (status, title(status).to_owned(), detail),
         };
         let right = super::rights::command(&detail);
+        let title = if right.is_some() { "A right is missing".to_owned() } else { title };
         let body = html! {
             h1 { (title) }
-            p { (detail) }
+            @if !detail.starts_with(&title) { p { (detail) } }
             @if let Some(right) = &right {
                 p { "The role that has signed in, or the gateway, lacks a right. As the role that may give it:" }
                 (super::parts::command(right))

@@ -25,7 +25,8 @@ struct Link {
     detail: Markup,
 }
 
-/// Each text is a part of one of awty's reasons. A test provokes each reason.
+/// Parts of the texts of awty's reasons. A test provokes each reason.
+const NOT_PRELOADED: [&str; 1] = ["is not in shared_preload_libraries"];
 const NO_WORKER: [&str; 3] =
     ["launcher is not running", "no background worker slot was free", "workers that may run it are busy"];
 const NO_STANDBY: [&str; 1] = ["waits for a synchronous standby"];
@@ -52,8 +53,8 @@ impl Seen<'_> {
         let is_adopted = of["database_held"] != true && of["held"] != true;
         vec![
             link("The database answers", true, html! { (string(&of["name"])) }),
-            link("Library and SQL have the same version", is_same, html! { (version) }),
-            link("The library is loaded", !library.is_empty(), html! { (library) }),
+            link("Library and SQL have the same version", is_same, html! { (version) ", library " (library) }),
+            self.unless("The library is preloaded", &NOT_PRELOADED),
             link("awty is enabled", of["enabled"] == true, html! { code { "awty.enabled" } }),
             link("The database is adopted", is_adopted, none()),
             link("The server is the primary", self.stops["standby"] != true, none()),

@@ -158,6 +158,7 @@ fn a_gateway_tells_why_it_does_not_claim() {
     let browser = Browser::of(&shop, &gateway, "app", "write");
     let mut tenant = shop.cluster.superuser("postgres");
     tenant.batch_execute("REVOKE app FROM gateway").unwrap();
+    told(&browser, "/", "<h1>A right is missing</h1>", "GRANT \"app\" TO gateway;");
     told(&browser, "/why", "permission denied to set role \"app\"", "GRANT \"app\" TO gateway;");
     tenant.batch_execute("GRANT app TO gateway").unwrap();
     told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
@@ -186,9 +187,10 @@ fn the_library_is_not_loaded_or_the_database_is_away() {
         &browser,
         "/why",
         "awty is not in shared_preload_libraries",
-        "add it in postgresql.conf and restart the server",
+        "ALTER SYSTEM SET shared_preload_libraries = 'awty';",
     );
-    told(&browser, "/", "something is stopped", "add it in postgresql.conf and restart the server");
+    told(&browser, "/", "something is stopped", "ALTER SYSTEM SET shared_preload_libraries = 'awty';");
+    broken(&browser, "The library is preloaded", "awty is not in shared_preload_libraries");
     shop.cluster.stop(Stop::Fast);
     told(&browser, "/why", "The database does not answer", "pg_isready -h HOST -d DATABASE");
     told(&browser, "/", "nothing is lost", "pg_isready -h HOST -d DATABASE");
