@@ -191,6 +191,12 @@ fn the_library_is_not_loaded_or_the_database_is_away() {
     );
     told(&browser, "/", "something is stopped", "ALTER SYSTEM SET shared_preload_libraries = 'awty';");
     broken(&browser, "The library is preloaded", "awty is not in shared_preload_libraries");
+    until("the gateway's reason", || {
+        let reasons = gateway.get("/readyz").1;
+        if reasons.contains("the server has not loaded awty's library") { Ok(()) } else { Err(reasons) }
+    });
+    let page = text(&browser.get("/why").text);
+    assert!(!page.contains("is not ready"), "one cause is told twice: {page}");
     shop.cluster.stop(Stop::Fast);
     told(&browser, "/why", "The database does not answer", "pg_isready -h HOST -d DATABASE");
     told(&browser, "/", "nothing is lost", "pg_isready -h HOST -d DATABASE");
