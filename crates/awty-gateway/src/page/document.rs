@@ -48,3 +48,39 @@ pub fn document(title: &str, head: Markup, body: Markup) -> Markup {
 pub fn bare(title: &str, head: Markup, body: Markup) -> Markup {
     document(title, head, html! { main.bare { p.brand { a href="/" { "awty" } } (body) } })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::STYLE;
+    use std::collections::HashMap;
+
+    /// The relative luminance as WCAG 2 defines it.
+    fn luminance(color: &str) -> f64 {
+        let part = |at: usize| f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()) / 255.0;
+        let linear = |part: f64| if part <= 0.03928 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) };
+        [(0, 0.2126), (2, 0.7152), (4, 0.0722)].iter().map(|(at, weight)| weight * linear(part(*at))).sum()
+    }
+
+    #[test]
+    fn each_text_has_a_contrast_of_at_least_4_5() {
+        let schemes: Vec<HashMap<&str, f64>> = STYLE
+            .split(":root {")
+            .skip(1)
+            .map(|rest| rest.split('}').next().unwrap())
+            .map(|rest| rest.split(';').filter_map(|one| one.trim().strip_prefix("--")?.split_once(": #")))
+            .map(|colors| colors.map(|(name, color)| (name, luminance(color))).collect())
+            .collect();
+        assert_eq!(schemes.len(), 2);
+        for scheme in schemes {
+            for (text, below) in ["ink", "soft", "accent", "bad", "good", "held"]
+                .iter()
+                .flat_map(|text| [(*text, "paper"), (*text, "sheet")])
+                .chain([("on-accent", "accent")])
+            {
+                let (a, b) = (scheme[text], scheme[below]);
+                let contrast = (a.max(b) + 0.05) / (a.min(b) + 0.05);
+                assert!(contrast >= 4.5, "{text} on {below}: {contrast}");
+            }
+        }
+    }
+}
