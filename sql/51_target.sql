@@ -106,7 +106,7 @@ COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precis
 -- A target's own limit replaces the limit for all targets of its job. If both have a block, the block with the later
 -- end counts.
 CREATE VIEW awty.target WITH (security_invoker = true, security_barrier = true) AS
-SELECT k.job, nullif(k.target, '') AS target,
+SELECT k.job, k.target,
     coalesce(own.concurrency, everyone.concurrency) AS concurrency,
     coalesce(own.rate, everyone.rate) AS rate,
     coalesce(own.burst, CASE WHEN own.rate IS NULL THEN everyone.burst END) AS burst,
@@ -120,7 +120,7 @@ SELECT k.job, nullif(k.target, '') AS target,
                 ' by ' || b.blocked_by::text,
                 ': "' || b.note || '"')
              FROM awty_internal.target AS b
-             WHERE b.job = k.job AND b.target = ANY (ARRAY[k.target, ''])
+             WHERE b.job = k.job AND b.target = ANY (ARRAY[k.key, ''])
              ORDER BY b.blocked_until DESC NULLS LAST LIMIT 1))
         WHEN 'open' THEN format('has failed %s times in a row since %s; the next attempt is at %s; the last error: %s', breaker.failures,
             breaker.since, standing.until, breaker.message)
@@ -129,17 +129,25 @@ SELECT k.job, nullif(k.target, '') AS target,
         WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN format('all %s leases are in use', coalesce(own.concurrency, everyone.concurrency))
             ELSE format('%s leases per second; the next lease is at %s', coalesce(own.rate, everyone.rate), standing.until) END
     END AS why
+-- UNION would read all breakers before the first row, and after an outage there may be very many. A target of its own
+-- column lets PostgreSQL find one target by the indexes.
 FROM (
-    SELECT t.job, t.target FROM awty_internal.target AS t
-    UNION
-    SELECT b.job, b.target FROM awty_internal.breaker AS b
-    UNION
-    SELECT l.job, l.entity_name FROM awty_internal.lease AS l WHERE l.job = ANY (ARRAY(SELECT j.job FROM awty.job AS j))
+    SELECT t.job, t.target AS key, t.target FROM awty_internal.target AS t WHERE t.target <> ''
+    UNION ALL
+    SELECT t.job, t.target, NULL FROM awty_internal.target AS t WHERE t.target = ''
+    UNION ALL
+    SELECT b.job, b.target, b.target FROM awty_internal.breaker AS b
+    WHERE NOT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = b.job AND t.target = b.target)
+    UNION ALL
+    SELECT DISTINCT l.job, l.entity_name, l.entity_name FROM awty_internal.lease AS l
+    WHERE l.job = ANY (ARRAY(SELECT j.job FROM awty.job AS j))
+      AND NOT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = l.job AND t.target = l.entity_name)
+      AND NOT EXISTS (SELECT FROM awty_internal.breaker AS b WHERE b.job = l.job AND b.target = l.entity_name)
 ) AS k
 -- LIMIT makes each join an index lookup. Otherwise the planner would compare each target with all targets.
 LEFT JOIN LATERAL (
     SELECT t.concurrency, t.rate, t.burst, t.blocked_until FROM awty_internal.target AS t
-    WHERE t.job = k.job AND t.target = k.target LIMIT 1
+    WHERE t.job = k.job AND t.target = k.key LIMIT 1
 ) AS own ON true
 LEFT JOIN LATERAL (
     SELECT t.concurrency, t.rate, t.burst, t.blocked_until FROM awty_internal.target AS t
@@ -147,20 +155,20 @@ LEFT JOIN LATERAL (
 ) AS everyone ON true
 LEFT JOIN LATERAL (
     SELECT b.failures, b.since, b.opened_at, b.opens, b.message FROM awty_internal.breaker AS b
-    WHERE b.job = k.job AND b.target = k.target LIMIT 1
+    WHERE b.job = k.job AND b.target = k.key LIMIT 1
 ) AS breaker ON true
 LEFT JOIN LATERAL (
-    SELECT b.tokens, b.at FROM awty_internal.bucket AS b WHERE b.job = k.job AND b.target = k.target LIMIT 1
+    SELECT b.tokens, b.at FROM awty_internal.bucket AS b WHERE b.job = k.job AND b.target = k.key LIMIT 1
 ) AS bucket ON true
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN k.target = ''
+    SELECT CASE WHEN k.key = ''
         THEN (SELECT count(*) FROM awty_internal.lease AS l WHERE l.job = k.job AND l.expires_at > clock_timestamp())
         ELSE (SELECT count(*) FROM awty_internal.lease AS l
-              WHERE l.job = k.job AND l.entity_name = k.target AND l.expires_at > clock_timestamp())
+              WHERE l.job = k.job AND l.entity_name = k.key AND l.expires_at > clock_timestamp())
     END AS n
 ) AS flight
 CROSS JOIN LATERAL awty_internal.target_standing(
-    CASE WHEN k.target <> '' THEN coalesce(own.concurrency, everyone.concurrency) END, flight.n,
+    CASE WHEN k.key <> '' THEN coalesce(own.concurrency, everyone.concurrency) END, flight.n,
     coalesce(own.rate, everyone.rate)::float8, coalesce(own.burst, CASE WHEN own.rate IS NULL THEN everyone.burst END),
     greatest(own.blocked_until, everyone.blocked_until), bucket.tokens, bucket.at,
     breaker.failures, breaker.since, breaker.opened_at, breaker.opens

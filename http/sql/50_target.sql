@@ -5,10 +5,36 @@ CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target 
     SELECT mine.job, origin, t.concurrency, t.rate, t.burst, CASE WHEN t.target IS NULL THEN 0 ELSE t.in_flight END,
         coalesce(t.state, 'ready'), t.blocked_until, t.why
     FROM (SELECT awty_http_internal.job() AS job) AS mine
-    LEFT JOIN awty.target AS t ON t.job = mine.job AND (t.target = origin OR t.target IS NULL)
-    ORDER BY t.target NULLS LAST LIMIT 1
+    LEFT JOIN LATERAL (
+        (SELECT a.* FROM awty.target AS a WHERE a.job = mine.job AND a.target = origin LIMIT 1)
+        UNION ALL
+        (SELECT a.* FROM awty.target AS a WHERE a.job = mine.job AND a.target IS NULL LIMIT 1)
+        LIMIT 1
+    ) AS t ON true
 $$;
 COMMENT ON FUNCTION awty_http_internal.target(text) IS 'State and limits of a target, as in awty.target';
+
+-- Finds the names by indexes first, because the state of a target costs several lookups.
+CREATE FUNCTION awty_http_internal.targets(after text DEFAULT NULL, max integer DEFAULT 50) RETURNS SETOF awty.target
+    LANGUAGE sql STABLE PARALLEL SAFE ROWS 50
+BEGIN ATOMIC
+    (SELECT a.* FROM awty.target AS a WHERE a.job = awty_http_internal.job() AND a.target IS NULL AND targets.after IS NULL LIMIT 1)
+    UNION ALL
+    SELECT t.* FROM (
+        (SELECT x.job, x.target FROM awty_internal.target AS x
+         WHERE x.job = awty_http_internal.job() AND x.target > coalesce(targets.after, '') ORDER BY x.target LIMIT targets.max)
+        UNION
+        (SELECT b.job, b.target FROM awty_internal.breaker AS b
+         WHERE b.job = awty_http_internal.job() AND b.target > coalesce(targets.after, '') ORDER BY b.target LIMIT targets.max)
+        UNION
+        (SELECT DISTINCT l.job, l.entity_name FROM awty_internal.lease AS l
+         WHERE l.job = awty_http_internal.job() AND l.entity_name > coalesce(targets.after, '') ORDER BY l.entity_name LIMIT targets.max)
+        ORDER BY 2 LIMIT targets.max
+    ) AS k
+    CROSS JOIN LATERAL (SELECT a.* FROM awty.target AS a WHERE a.job = k.job AND a.target = k.target OFFSET 0) AS t
+    LIMIT targets.max;
+END;
+COMMENT ON FUNCTION awty_http_internal.targets(text, integer) IS 'Targets in the order of their names, from a name on; the first row stands for all targets together';
 
 -- Locks the tenant's row, because any role could take an advisory lock and keep it.
 CREATE FUNCTION awty_http_internal.lock_limits() RETURNS void

@@ -16,10 +16,9 @@ macro_rules! target {
     };
 }
 
-const LIST: &str = concat!(
+pub const LIST: &str = concat!(
     target!(),
-    "FROM awty.target AS t WHERE t.job = awty_http_internal.job() AND coalesce(t.target, '') COLLATE \"C\" >= coalesce($1, '')
-      AND ($1::text IS NULL OR coalesce(t.target, '') <> $1) ORDER BY coalesce(t.target, '') COLLATE \"C\" LIMIT $2"
+    "FROM awty_http_internal.targets($1, $2::bigint::integer) AS t ORDER BY coalesce(t.target, '') COLLATE \"C\""
 );
 const ONE: &str = concat!(
     target!(),

@@ -3,7 +3,7 @@
 use crate::people::{open, pages};
 use crate::shop::Shop;
 use crate::visitor::watch;
-use awty_gateway::db::{BY_INDEX, calls, schedules, status, views};
+use awty_gateway::db::{BY_INDEX, calls, schedules, status, targets, views};
 use awty_testkit::postgres::Client;
 
 const FEW: i64 = 5_000;
@@ -162,6 +162,8 @@ fn views_of_alerts_and_failures_read_a_bounded_number_of_rows() {
             "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
              SELECT rule, entity_name, entity_key, now() + interval '10 min', now() + interval '10 min', 'app'::regrole, now()
              FROM awty.alert WHERE level = 1 AND entity_key <> '1'",
+            "INSERT INTO awty_internal.breaker (job, target, failures, since, opened_at, opens, failed_at)
+             SELECT 'http.app', 'https://' || n, 20, now() - interval '1 h', now() - interval '1 h', 1, now() FROM generate_series(1, 12000) AS n",
             "UPDATE awty.future_job SET attempt = 1 WHERE job = 'mail'",
             "INSERT INTO awty_internal.check_stat (check_id, runs, run_time, failed_at)
              SELECT id, 1, '1 s', now() FROM awty.future_job WHERE job = 'mail'",
@@ -178,6 +180,9 @@ fn views_of_alerts_and_failures_read_a_bounded_number_of_rows() {
             ("soon", views::SOON, &["10"], 20_100),
             ("failing", views::FAILING, &["100"], FEW),
             ("due ahead", views::DUE_AHEAD, &["'1 hour'", "1001"], 1_100),
+            ("targets", views::TARGETS, &["10"], 10_000),
+            ("list of targets", targets::LIST, &["NULL", "51"], FEW),
+            ("stops", views::STOPS, &[], 10_000),
         ],
     );
 }
