@@ -1,5 +1,7 @@
+use crate::people::open;
 use crate::receiver::Receiver;
 use crate::shop::Shop;
+use crate::visitor::Browser;
 
 /// Maximum memory of the gateway in KiB. Without the gateway's limits, the row of one check takes 140 MB.
 const MOST: u64 = 120 * 1024;
@@ -48,4 +50,25 @@ fn no_call_takes_longer_than_the_setting_max_timeout() {
         "SELECT string_agg(message, ',') FROM awty.attempt",
         "timeout: no complete answer within 1s (sent, no answer)",
     );
+}
+
+/// The command that repairs a stopped rule has the terms of the rule.
+#[test]
+fn long_expressions_of_rules_make_no_large_view() {
+    let (shop, gateway, _) = open();
+    shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
+    shop.app(
+        "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL, s text);
+         SELECT awty.watch('own.orders', since => 'at', until => format('s = %L', repeat('<', 90000)), within => '1 s', rule => 'rule ' || n)
+         FROM generate_series(1, 20) AS n",
+    );
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    let rules = browser.shows("/rules", &["rule 20", "…"]);
+    assert!(rules.len() < 500_000, "{} bytes", rules.len());
+    shop.cluster.execute(
+        "postgres",
+        &["ALTER EVENT TRIGGER awty_refuse_drop DISABLE", "ALTER TABLE own.orders DROP COLUMN s CASCADE"],
+    );
+    let why = browser.shows("/why", &["has stopped"]);
+    assert!(why.len() < 500_000, "{} bytes", why.len());
 }
