@@ -33,7 +33,8 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "CREATE SEQUENCE mallory.running; CREATE SEQUENCE mallory.given_back; CREATE TABLE mallory.ran (k text);
          CREATE TABLE mallory.worker (pid int); CREATE TABLE mallory.door AS SELECT false AS open",
     );
-    // A rollback does not undo nextval(). So each run can notice a second run of its check.
+    // Each run calls nextval(), and a rollback does not undo nextval(). Therefore a run notices a second run of its
+    // check.
     field.job_with(
         "mallory",
         "open",
@@ -56,7 +57,8 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // The checks of the job `other` get a second worker, which finds the first run's check due.
+    // awty starts a second worker for the checks of the job `other`. The second worker finds that the check of the
+    // first run is due.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {

@@ -74,7 +74,8 @@ fn each_role_sees_its_part_of_the_figures() {
     assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
 }
 
-/// PostgreSQL may apply a user's function with a low COST before a view's filter, and so to hidden rows.
+/// PostgreSQL may call a user's function with a low COST before it applies a view's filter. The function then sees
+/// hidden rows.
 #[test]
 fn nobody_gets_behind_the_views() {
     let field = field();

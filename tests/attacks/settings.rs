@@ -137,7 +137,8 @@ fn settings_of_a_database_keep_no_check_from_its_end() {
     let id: i64 = alice.query_one("SELECT awty.schedule('thing', '1', 'a', at => now())", &[]).unwrap().get(0);
     field.end_of(id).is_done();
     let log = field.cluster.log_since(position);
-    // Ignores 55P03, which an inspection gets after a long wait for a lock. No setting of the database causes 55P03.
+    // Ignores 55P03 (lock not available), because no setting of the database causes 55P03. An inspection gets this
+    // error after a long wait for a lock.
     let failed = |line: &&str| line.contains("looking after database") && !line.contains("55P03");
     assert_eq!(log.lines().find(failed), None, "{log}");
 }

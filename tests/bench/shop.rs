@@ -1,7 +1,7 @@
 //! Most rows of the results table compare awty's runs with one SQL statement that does the same work (*the ceiling*).
 //!
-//! Invariant: a measurement starts after VACUUM and a checkpoint, and panics if work is left at its end. awty's times
-//! come from its history, because they must not include the client's time.
+//! Invariant: a measurement starts after VACUUM and a checkpoint, and panics if its checks have not ended. awty's times
+//! come from awty's history, because the times must not include the client's time.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};

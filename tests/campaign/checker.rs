@@ -1,7 +1,7 @@
 //! Checks awty's tables and most of awty's promises (docs/promises.md).
 //!
-//! Invariant: the result depends only on [`Evidence`]. The evidence is read in one snapshot after the clients' log was
-//! copied, so that jobs may run meanwhile.
+//! Invariant: the result depends only on [`Evidence`]. Jobs may run while the evidence is read, because the clients'
+//! log is copied before the tables are read.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -120,12 +120,12 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// After a check has run during this many crashes, awty may hold the check, even if other checks caused the crashes.
+/// If a check has run during this number of crashes, awty may hold the check, even if other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
 /// A run must end within this many seconds after its timeout. The number is the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// Longest delay of a run in seconds when a fault freezes a worker.
+/// Seconds by which a run may be delayed if a fault freezes its worker.
 const NOISE: f64 = 10.0;
 
 const PROMISES: [&str; 4] = ["P2", "P6", "P12", "P15"];
@@ -191,8 +191,8 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // A transaction that cancelled no check wrote nothing. After a crash, PostgreSQL may use its transaction id
-            // again.
+            // A transaction that cancelled no check has left nothing on disk. Therefore PostgreSQL may use its
+            // transaction id again after a crash.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -237,7 +237,7 @@ impl Story<'_> {
         }
     }
 
-    /// P3: a scheduled check is in exactly one table. P7: awty holds no check because another check failed.
+    /// P3: a scheduled check is in exactly one table. P7: a failure of one check never makes awty hold another check.
     fn judge_place(&self, in_the_way: bool, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
             (false, 1)
@@ -256,7 +256,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` sets slots with a fraction of a second, and may move a check to a time before its first slot.
+        // `check_now()` may set a check's slot to a time with a fraction of a second. This time may be before the
+        // check's first slot.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -294,7 +295,7 @@ impl Story<'_> {
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
         // Omits external workers. If an external worker answers many leases in one call, awty uses subtransactions,
-        // which have other ids.
+        // whose ids differ from the transaction's id.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };
@@ -347,7 +348,8 @@ impl Story<'_> {
         }
     }
 
-    /// P8: no run exceeds its timeout. awty measures `run_time` with the monotonic clock.
+    /// P8: no run exceeds its timeout. The clock's jumps do not change `run_time`, because awty measures it with the
+    /// monotonic clock.
     fn judge_length(&self, clock_was_set: bool, report: &mut impl FnMut(&'static str, String)) {
         for row in &self.ended {
             let allowed = row.timeout.map(|timeout| f64::from(row.attempts) * (timeout + TO_BE_GONE) + NOISE);

@@ -69,7 +69,8 @@ pub fn own(visitor: &mut Visitor, client: &mut Client) -> Result<(), Error> {
         _ => return Ok(()),
     };
     match visitor.attempt(client, &format!("BEGIN; {script}; COMMIT")) {
-        // The row may have no alert or no hold (42704). The given time may have passed if the clock was set (22023).
+        // The call fails with 42704 if the row has no alert or no hold. The call fails with 22023 if the clock was set
+        // and the given time has passed.
         Err(error) if error.code().is_some_and(|code| ["42704", "55000", "22023"].contains(&code.code())) => {
             client.batch_execute("ROLLBACK")
         }

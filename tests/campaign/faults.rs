@@ -1,5 +1,5 @@
-//! A fault that finds no target is not counted. Each fault undoes its change to the server, except for damage that awty
-//! must handle.
+//! A fault that finds no target is not counted. Each fault undoes its change to the server, unless awty itself must
+//! handle the damage.
 
 mod bulk;
 mod clock;

@@ -55,7 +55,7 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// A position in one file of the server log. A promoted standby writes to a different file.
+/// A position in one file of the server log. The file matters, because a promoted standby writes to a different file.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,

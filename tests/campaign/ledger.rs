@@ -23,7 +23,7 @@ pub struct Work {
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// Number of promotions that had lost commits when the check was claimed.
+    /// Number of promotions with lost commits before the worker claimed the check.
     pub epoch: u64,
 }
 

@@ -75,8 +75,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Stores the latest check id of each database. awty may hold a check that runs during several kills, so the
-    /// checker allows these holds.
+    /// Stores the latest check id of each database before a kill. If a check existed at several kills, awty may hold
+    /// the check, and the checker reports no violation.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -232,7 +232,8 @@ impl Customer {
         (job, args)
     }
 
-    /// The job `set` has more large arguments (TOAST), because awty archives the many checks of one run together.
+    /// More checks of the job `set` have large arguments (TOAST), so that awty archives many of these arguments
+    /// together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// Seconds. A first run that begins later proves a lost wake-up, because no busy machine delays a run this long.
+/// Limit in seconds for the start of the first run. Only a lost wake-up delays this run longer, because no busy machine
+/// does.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {
@@ -42,11 +43,11 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from the server's start to the first run of a due check, in the slowest database. `None` if the server
-    /// did not stop, or if no check was due.
+    /// Seconds from the server's start to the first run of a due check. The slowest database counts. `None` if the
+    /// server did not stop, or if no check was due.
     pub first: Option<f64>,
-    /// Seconds until all due checks were done, from the server's start, or from the end of the fault if the server did
-    /// not stop.
+    /// Seconds until all due checks were done. The time begins at the server's start, or at the fault's end if the
+    /// server did not stop.
     pub all: f64,
 }
 

@@ -1,6 +1,7 @@
-//! Checks that no client waits for a sleeping run (P4).
+//! Tests that no client waits for a sleeping run (P4).
 //!
-//! The locks are read between two observations of a run. A run that sleeps in both observations also slept in between.
+//! The test observes a run, reads the locks, and observes the run again. A run that sleeps in both observations also
+//! slept in between.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;

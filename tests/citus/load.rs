@@ -18,7 +18,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Each order of the job `tell` is due after the time `after`.
+    /// Each order of the job `tell` is due when the interval `after` has passed.
     pub fn start(place: &Place, after: &'static str) -> Self {
         let config = place.coordinator.config("postgres", "shop");
         let (stopped, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI64::new(0)));

@@ -50,7 +50,7 @@ pub fn moves(place: &mut Place) -> String {
         load.await_more(50);
     }
     assert!(moved > 0, "no check has moved");
-    // On the new node, the trigger replaces the check that has moved with its shard.
+    // The order's check has moved with its shard. On the new node, the trigger replaces this check.
     place.shop().batch_execute("UPDATE shop.orders SET after = '0 s' WHERE id = -1").unwrap();
     let orders = load.stop(place);
     place.await_all_ended();

@@ -1,4 +1,5 @@
-//! Executes the statements of docs/citus.md that read the views of all nodes. One gateway makes the calls of all nodes.
+//! Executes the statements from docs/citus.md for reading the views of all nodes. One gateway makes the calls of all
+//! nodes.
 
 use crate::place::Place;
 use awty_testkit::gateway::{Gateway, create_credentials};

@@ -25,8 +25,8 @@ SELECT awty.register('tell', 'shop.tell', max_attempts => 0, retry_after => '1 s
 SELECT awty.register('fail', 'shop.fail', max_attempts => 3, retry_after => '1 s', replace => true);
 SELECT awty.register('wait', 'shop.wait', max_attempts => 0, retry_after => '1 s', timeout => '60 s', replace => true)";
 
-/// An order's run writes a row of `outbox`, whose key is the order's negative key. Therefore most runs write on another
-/// node.
+/// An order's run writes a row of `outbox`. The row's key is the order's negative key. This key is usually on another
+/// node, so that most runs write on another node.
 const SHOP: &[&str] = &[
     "CREATE TABLE shop.orders (id bigint PRIMARY KEY, job text NOT NULL, after interval NOT NULL DEFAULT '0 s')",
     "CREATE TABLE shop.outbox (order_id bigint NOT NULL, what text NOT NULL)",
@@ -62,7 +62,7 @@ pub struct Place {
 
 fn server() -> Cluster {
     let mut server = Cluster::builder().conf(SETTINGS).create();
-    // Citus needs this address, because the server also connects to itself.
+    // Citus uses this address when the server connects to itself.
     server.configure(&format!("citus.local_hostname = '{}'", address(&server)));
     server.start();
     server.execute("postgres", &["CREATE EXTENSION citus"]);
@@ -81,7 +81,7 @@ impl Place {
             place.add_node();
         }
         place.admin("CREATE EXTENSION awty");
-        // The final check of the tables needs amcheck, which only the coordinator can create.
+        // The final check of the tables needs amcheck. Only the coordinator can create this extension.
         place.admin("CREATE EXTENSION amcheck");
         place.admin("CREATE ROLE shop LOGIN");
         place.admin("CREATE SCHEMA shop AUTHORIZATION shop");
@@ -146,7 +146,7 @@ impl Place {
         });
     }
 
-    /// Returns keys of orders on the node `of` whose effects are on the node `effects_on`.
+    /// Returns keys of orders that are stored on the node `of` and have their effects on the node `effects_on`.
     #[track_caller]
     pub fn keys(&self, of: &Cluster, effects_on: &Cluster, from: i64, count: i64) -> Vec<i64> {
         let sql = "

@@ -27,14 +27,15 @@ pub fn prepared(place: &mut Place) -> String {
     format!("300 orders in transactions with two phases: no check waited longer than {waited} s")
 }
 
-/// The server crashes after another node has committed a run's effects. The run's own commit must be on disk by then.
+/// The server crashes after another node has committed a run's effects. Before the crash, the run's own commit must be
+/// on disk.
 pub fn flushed(place: &mut Place) -> String {
     place.nodes[0].configure("wal_writer_delay = '10s'");
     place.nodes[0].reload();
     place.on_all("INSERT INTO shop.closed_door VALUES (true)");
     let keys = place.keys(&place.nodes[0], &place.nodes[1], 1, 2);
     let (first, second) = (keys[0], keys[1]);
-    // The second run waits, so that the worker's turn does not end before the crash.
+    // The second run waits, so that the crash comes before the end of the worker's turn.
     let orders = format!("INSERT INTO shop.orders VALUES ({first}, 'wait', '1 hour'), ({second}, 'wait', '1 hour')");
     place.shop().batch_execute(&orders).unwrap();
     place.nodes[0].run_as(

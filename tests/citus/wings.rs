@@ -51,7 +51,7 @@ pub fn watches(place: &mut Place) -> String {
     let findings: String = place.nodes[0].value("postgres", findings);
     assert_eq!(findings, "");
 
-    // Follows docs/citus.md: ends the shard's rule, moves the shard, and watches it again.
+    // Follows docs/citus.md: ends the shard's rule, moves the shard, and watches the shard again.
     let shard = place.shard_of("shop.goods", 100);
     let from = usize::from(place.node_of(shard) != place.address(0));
     place.nodes[from].run_as("shop", &format!("SELECT awty.unwatch('goods_{shard}')"));

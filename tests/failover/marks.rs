@@ -82,7 +82,8 @@ impl Listeners {
         }
     }
 
-    /// Waits for the promotion, because PostgreSQL refuses LISTEN on a standby. The promotion does not end the session.
+    /// Waits until the standby is promoted, because PostgreSQL refuses LISTEN on a standby. The session continues after
+    /// the promotion.
     fn listen(&self, client: &mut Client) -> Result<(), awty_testkit::postgres::Error> {
         while client.query_one("SELECT pg_is_in_recovery()", &[])?.get(0) {
             if self.is_over.load(Ordering::Relaxed) {

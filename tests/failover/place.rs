@@ -49,8 +49,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// With etcd's v3 interface, a frozen Patroni 3.0.2 could later take the key from the new primary, whose commits would
-/// be lost.
+/// The test prefers etcd's v2 interface. With the v3 interface, a frozen Patroni 3.0.2 could later take the key from
+/// the new primary. The new primary's commits would then be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

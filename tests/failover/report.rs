@@ -13,7 +13,7 @@ struct Line {
     times: u64,
     not_whole: u64,
     whole: Vec<f64>,
-    /// For each new primary, the seconds from its log line "ready" to its first run.
+    /// Seconds from each new primary's log line "ready" to this primary's first run.
     first_run: Vec<f64>,
 }
 

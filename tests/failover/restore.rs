@@ -1,4 +1,5 @@
-//! A restored server must run no checks before `awty.adopt()`. Afterwards, its databases must be complete.
+//! A restored server must run no checks before `awty.adopt()`. After `awty.adopt()`, no order may be missing in its
+//! databases.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};

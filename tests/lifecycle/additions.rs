@@ -1,5 +1,5 @@
-//! An administrator's triggers, rules, columns and keys on awty's tables take effect in each way in which a check can
-//! end.
+//! A check can end in several ways. In each way, an administrator's triggers, rules, columns and keys on awty's tables
+//! take effect.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

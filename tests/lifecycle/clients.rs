@@ -1,4 +1,5 @@
-//! A client can change a running check without waiting. The client's change replaces the result of the run.
+//! A client can change a check during a run without waiting for the run. The client's change replaces the result of the
+//! run.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

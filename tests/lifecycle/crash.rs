@@ -5,7 +5,8 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Time limit of a check. The limit is shorter than the minute after which awty searches for forgotten checks (P5).
+/// Time limit of a check. The limit is shorter than a minute, because each minute awty searches for forgotten checks
+/// (P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -98,7 +99,7 @@ pub fn create_poison_of_mallory(shop: &Shop) {
     );
 }
 
-/// After a crash, awty runs the suspected checks one at a time.
+/// After a crash, awty runs the checks that may have caused it one at a time.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
@@ -187,8 +188,8 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// A process of PostgreSQL notices the postmaster's death only while the process waits, and these runs never wait. A
-/// new server does not start while these processes live.
+/// A process of PostgreSQL notices the postmaster's death only while the process waits, but the runs of this test never
+/// wait. A new server does not start while the processes of these runs live.
 #[test]
 fn a_worker_with_minutes_of_work_leaves_after_the_death_of_the_postmaster() {
     let mut shop = Shop::open();

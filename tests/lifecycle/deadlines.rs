@@ -10,7 +10,8 @@ const OFFICE: &str = "SELECT awty.create_calendar('office', zone => 'Europe/Berl
     closed => ARRAY(SELECT (now() + n * interval '13 days')::date FROM generate_series(1, 40) AS n),
     hours => '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}')";
 
-/// This function must not call awty's functions, because the test compares both results.
+/// This function must not call awty's functions, because the test compares its results with the results of awty's
+/// functions.
 const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boolean STABLE LANGUAGE sql AS $$
     SELECT NOT EXISTS (SELECT FROM awty.calendar AS c WHERE l.at::date = ANY (c.closed))
        AND CASE WHEN extract(isodow FROM l.at) <= 4 THEN l.at::time >= '09:00' AND l.at::time < '12:30' OR l.at::time >= '13:30' AND l.at::time < '17:30'
@@ -128,7 +129,7 @@ const STEP: &str = "
     ) INSERT INTO waits SELECT id, waiting, awty.now() FROM changed;
     SELECT count(*) FROM awty.travel('23 hours', max => 100000);";
 
-/// A slot of one minute is longer than any run, so that no run reports in a later slot.
+/// A slot of one minute is longer than any run. Therefore each run reports before the next slot begins.
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1min").start());
     shop.run(&format!(
@@ -154,12 +155,12 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // `awty.travel()` runs the checks that are due at its end before the test writes. So the alert has reached each
-    // level that is due by then.
+    // `awty.travel()` runs the checks that are due at the end of the journey before the test writes. Therefore the
+    // alert has reached each level that is due at this time.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // `awty.travel()` does not end at exact times. So the test ignores tickets that begin to wait within two minutes of
-    // a level.
+    // `awty.travel()` does not end at an exact time. Therefore the test ignores tickets that begin to wait within two
+    // minutes of a level's time.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(

@@ -247,7 +247,7 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // The commit must follow at once, because the inspection waits for the lock for only 200 ms.
+    // The loop and the COMMIT are one batch, because the inspection waits for the lock for only 200 ms.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

@@ -5,7 +5,7 @@ use std::time::Duration;
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
 
-/// The wait is shorter than a minute, because the audit after a minute could also cause the wanted state.
+/// The wait ends before awty's audit, which runs after a minute and could also bring about `wanted`.
 #[track_caller]
 pub fn await_before_audit(shop: &Shop, wanted: &str) {
     shop.cluster.await_that(wanted, Duration::from_secs(30), || match shop.cluster.value::<bool>("postgres", wanted) {
@@ -44,8 +44,8 @@ fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
-    // A prepared transaction keeps its lock over a restart. So awty's first inspection waits for the lock, until the
-    // test makes the inspection fail.
+    // A prepared transaction keeps its lock over a restart, so that awty's first inspection waits for the lock. Then
+    // the test terminates the process of the inspection.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);

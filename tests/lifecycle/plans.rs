@@ -1,5 +1,5 @@
-//! Each statement must use an index, even if PostgreSQL planned the statement while the tables were empty, because
-//! PostgreSQL keeps the plan until ANALYZE.
+//! Each statement must use an index, even if PostgreSQL planned the statement while the tables were empty. PostgreSQL
+//! keeps this plan until ANALYZE.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;
@@ -35,7 +35,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
-/// Statements that each run or each call executes, with the table and the required index.
+/// Statements that each run or each call executes. Each entry names the statement, the table, and the required index.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),

@@ -235,7 +235,7 @@ fn a_hold_of_a_running_occurrence_ends() {
     );
 }
 
-/// A run copies the hold that it sees to the next occurrence.
+/// A run copies its check's hold to the check of the next occurrence.
 #[test]
 fn a_hold_that_is_changed_during_the_run_keeps_the_change() {
     let shop = Shop::open();

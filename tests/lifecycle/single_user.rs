@@ -1,4 +1,4 @@
-//! awty starts no processes in single-user mode and during pg_upgrade. All checks must be kept.
+//! awty starts no processes in single-user mode and during pg_upgrade. All pending checks must stay pending.
 
 use awty_testkit::Stop;
 use awty_testkit::fixture::{NOTE, Shop};

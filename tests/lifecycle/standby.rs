@@ -156,7 +156,7 @@ fn a_timeout_ends_no_wait_for_a_standby() {
     let waits =
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep'";
     shop.await_true("the commit of the run to wait", waits);
-    // Within nine seconds, the worker's timer and the launcher have both tried twice to end the run.
+    // Within nine seconds, the worker's timer and the launcher each try twice to end the run.
     shop.await_time(began, 9);
     assert!(shop.cluster.value::<bool>("postgres", waits), "something ended the wait");
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1, "another run has begun");

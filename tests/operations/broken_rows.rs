@@ -45,7 +45,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// A table, and statements that write a valid row to the table and then break one column.
+/// A table, and statements that prepare one broken row. The last statement breaks one column of a valid row.
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -106,7 +106,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Checks must run before and after a crash, because awty reads more rows after a crash.
+/// Tests checks before and after a crash, because after a crash awty reads more rows, which may be broken.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

@@ -30,7 +30,7 @@ fn every_end_of_a_check_is_decoded_as_one_transaction() {
     shop.cluster.execute("postgres", &["VACUUM FULL awty.future_job"]);
     shop.run("SELECT awty.resume('note')");
     shop.await_all_ended();
-    // Logical decoding shows only changes that are on disk. This commit flushes all earlier changes.
+    // Logical decoding shows only changes that are on disk. The commit of this statement flushes all earlier changes.
     shop.cluster.execute("postgres", &["CREATE TABLE public.last ()"]);
     let transactions = shop.cluster.superuser("postgres").query(TOLD, &[]).unwrap();
     let mut told: Vec<i64> = Vec::new();

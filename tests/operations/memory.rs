@@ -1,6 +1,7 @@
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Length of the text in bytes. `MEMORY` leaves a server process room for the text, but not for a copy.
+/// Length of the text in bytes. The memory limit `MEMORY` leaves a server process room for the text, but not for a
+/// copy.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 

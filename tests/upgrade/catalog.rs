@@ -1,5 +1,5 @@
 //! An updated installation must have the same catalog entries as a new installation. catalog.sql writes the entries as
-//! text, the picture.
+//! text (the *picture*).
 
 use crate::made_up::{self, AWTY, Extension, HERE, HTTP, NEXT};
 use awty_testkit::Cluster;
@@ -27,7 +27,8 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// Only pg_dump's scripts set `xmloption` to its default. awty_http then registers no jobs.
+/// awty_http registers no jobs during a restore. The setting shows a restore, because only pg_dump's scripts set
+/// `xmloption` to its default.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
@@ -117,7 +118,8 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Runs the upgrade script without one statement, for each statement. Returns the catalog lines that are then missing.
+/// For each statement of the upgrade script, runs the script without this statement. Returns the catalog lines that are
+/// then missing.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
@@ -137,8 +139,8 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// ADD COLUMN with a default fails if a user's table has a column of type awty.future_job. The comparison of catalogs
-/// cannot find the default.
+/// If a user's table has a column of type awty.future_job, PostgreSQL refuses to add a column with a default to
+/// awty.future_job. The comparison of catalogs has no such table, so that it cannot find this mistake.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

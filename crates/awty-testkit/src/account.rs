@@ -18,7 +18,8 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs the program without a wrapper process, so that a signal to the child process reaches the program.
+/// Runs the program itself as the child process, without a wrapper process. Therefore signals to the child process
+/// reach the program.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

@@ -29,8 +29,8 @@ impl Builder {
         self
     }
 
-    /// Gives the cluster its own system identifier. All other clusters have the identifier of the template that they
-    /// copy.
+    /// Gives the cluster its own system identifier. By default, a cluster has the identifier of the template that it
+    /// copies.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self

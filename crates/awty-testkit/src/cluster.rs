@@ -1,6 +1,6 @@
 //! Invariant: dropping a [`Cluster`] stops the server, and removes the directory unless the cluster is a lasting one.
-//! The drop panics if the server's log has an unexpected failed assertion or leak, or if amcheck finds damage in awty's
-//! tables.
+//! The drop panics if the server's log reports an unexpected failed assertion or leak, or if amcheck finds damage in
+//! awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -177,8 +177,8 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // Without an init process, the dead postmaster's process id stays in use. These lock files would then keep a
-        // new postmaster from starting.
+        // Without an init process, the dead postmaster stays a zombie and keeps its process id. A lock file with this
+        // id would keep a new postmaster from starting.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }

@@ -31,8 +31,8 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// Returns `None` if the process of `postmaster.pid` does not run in this directory. An old file may name an unrelated
-/// process.
+/// Returns `None` if the process whose id is in `postmaster.pid` does not run in this directory. An old
+/// `postmaster.pid` may name an unrelated process.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;

@@ -39,8 +39,8 @@ impl Library {
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may run as another user, who must be able to write the file. Only this user can enter the
-        // directory.
+        // The server may run as another user, and this user must be able to write the file. No third user can reach the
+        // file, because only the server's user can enter the directory.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");

@@ -43,7 +43,7 @@ fn long_lines(name: &str, text: &str) -> Vec<String> {
 
 fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     prose(text).flat_map(|(number, line)| {
-        // After an odd number of backticks, the rest of the line is code.
+        // If an odd number of backticks precedes a position, the position is inside of code.
         let starts = line.match_indices("](").filter(|(at, _)| line[..*at].matches('`').count() % 2 == 0);
         starts.filter_map(move |(at, _)| Some((number, line[at + 2..].split_once(')')?.0)))
     })

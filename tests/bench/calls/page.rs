@@ -1,5 +1,5 @@
-//! `page` measures how long the first page of each view takes to load with very many rows. `page-twin` measures how
-//! much people who reload the page each second delay the calls.
+//! `page` measures how long the first page of each view takes to load with very many rows. `page-twin` measures the
+//! lateness of calls while people reload the page each second.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::speed::lists::{ask, fill};
@@ -97,7 +97,7 @@ fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64
 
 pub fn page(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("page");
-    // Writes little WAL, because full WAL would need more disk space than the rows.
+    // Writes little WAL, because the complete WAL would need more disk space than the rows.
     let mut place = Place::open_with(&[
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),

@@ -1,6 +1,6 @@
 //! Decides whether a call with these arguments may fail with this SQLSTATE.
 //!
-//! No call may fail with XX000 (internal error), because awty must refuse each bad call itself.
+//! No call may fail with XX000 (internal error), because awty itself must recognize and refuse each bad call.
 
 pub struct Refusal {
     pub sqlstate: String,

@@ -1,4 +1,5 @@
-//! A full disk or a failed flush can stop PostgreSQL with a PANIC, so that no written data is lost (`data_sync_retry`).
+//! A full disk or a failed flush can stop PostgreSQL with a PANIC. The PANIC prevents the loss of written data (setting
+//! `data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;
@@ -10,7 +11,7 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // The checkpoint must fail when it writes data files, because other statements flush only WAL during the fault.
+    // During the fault, only the checkpoint writes data files. Other statements flush only WAL.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

@@ -1,5 +1,4 @@
-//! Crashes the server during a very long run. Other roles may wait at most for a share of the run's length. A fixed
-//! limit would fail on a slow machine.
+//! Crashes the server during a very long run. The other roles must not wait for the end of this run.
 
 use super::processes::{self, IN_RUN};
 use crate::load::{DATABASES, ERIN, ROLES, Shared, explain};

@@ -85,7 +85,7 @@ fn a_row_is_due_at_its_own_time() {
         &format!("{OFFICE}; {PROMISED}"),
         "due => 'awty.due(placed_at, promised, hours)', calendar => 'office', escalate => '{1 hour}'",
     );
-    // The job is paused, because the check of the late row 3 would run in opening hours.
+    // Row 3 is late, so that its check would run in opening hours. The pause keeps the check pending.
     shop.run("SELECT awty.pause('orders')");
     shop.run(&format!(
         "INSERT INTO shop.orders (id, placed_at, promised, hours) VALUES (1, {FRIDAY}, '8 hours', 'office'), (2, {FRIDAY}, NULL, 'office'),
@@ -146,8 +146,8 @@ fn due_times_are_evaluated_as_the_owner_of_the_table() {
     assert_eq!(refused.code().unwrap().code(), "42704", "{refused:?}");
 }
 
-/// If awty finds no due time within ten years, it uses the job's `max_horizon`. A calendar with an unknown time zone is
-/// always open.
+/// If awty finds no due time within ten years, it uses the job's `max_horizon`. If PostgreSQL does not know a
+/// calendar's time zone, awty treats the calendar as always open.
 #[test]
 fn a_calendar_fails_no_write() {
     let shop = shop(OFFICE, "since => 'placed_at', calendar => 'office', within => '8 hours', escalate => '{3 days}'");
@@ -207,7 +207,7 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
-    // The pause ends in the evening of an open day. By then, many due times are hours old.
+    // The pause ends in the evening of an open day. At this time, many checks have been due for hours.
     journey
         .batch_execute(
             "SELECT awty.pause('orders', paused_until => (SELECT min(day) + interval '20 hours 30 minutes'
@@ -218,7 +218,8 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     journey.execute("SELECT count(*) FROM awty.travel('21 days', max => 100000)", &[]).unwrap();
     let paused = "SELECT count(*) FILTER (WHERE raised_at > due_at + interval '2 hours') > 10 FROM awty.alert";
     assert!(journey.query_one(paused, &[]).unwrap().get::<_, bool>(0), "the pause has delayed alerts");
-    // Finds calls in closed time. Due times before 12:15 are rounded up to 13:00, and due times before 17:20 to 18:00.
+    // Finds calls in closed time. Slots of an hour round a due time before 12:15 up to 13:00, and a due time before
+    // 17:20 up to 18:00.
     let closed = "SELECT coalesce(string_agg(to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', '), '-') FROM (
             SELECT at, at AT TIME ZONE 'UTC' AS l FROM shop.told) AS t
         WHERE extract(isodow FROM l) > 5 OR NOT (l::time BETWEEN '09:59' AND '13:01' OR l::time BETWEEN '13:59' AND '18:01')";

@@ -15,7 +15,8 @@ const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00
     SELECT awty.watch('shop.orders', rule => 'own', due => $$awty.due(placed_at, '4 hours', 'always')$$, until => $$status = 'SHIPPED'$$,
         call => 'shop.tell')";
 
-/// Each transaction writes a row first, and then holds the row's alert, so that row locks alone cause no deadlock.
+/// Each transaction writes a row first, and then holds the row's alert. Because of this order, row locks alone cause no
+/// deadlock.
 fn step(session: u64, n: u64) -> String {
     let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
     let (row, rule) = (dice / 97 % ROWS, if (dice / 7).is_multiple_of(2) { "promise" } else { "own" });
@@ -41,7 +42,7 @@ fn step(session: u64, n: u64) -> String {
     }
 }
 
-/// Returns errors, except for missing checks and alerts, running checks, and busy calendars.
+/// Returns the session's errors. Omits errors about missing checks and alerts, running checks, and busy calendars.
 fn session(client: &mut Client, session: u64) -> Vec<String> {
     let mut errors = Vec::new();
     for n in 0..STEPS {
@@ -68,8 +69,8 @@ fn eight_sessions_change_everything_at_once() {
         let sessions: Vec<_> =
             sessions.into_iter().map(|(mut client, n)| scope.spawn(move || session(&mut client, n))).collect();
         while sessions.iter().any(|session| !session.is_finished()) {
-            // Each rule has its own statement. One statement could lock the rules in another order than
-            // `awty.create_calendar()` does.
+            // Each rule has its own statement, because a single statement could lock the rules in another order than
+            // `awty.create_calendar()`.
             for rule in ["promise", "own"] {
                 let due = format!("UPDATE awty.rule SET swept_at = '-infinity' WHERE rule = '{rule}'");
                 shop.cluster.execute("postgres", &[&due]);
@@ -91,8 +92,8 @@ fn eight_sessions_change_everything_at_once() {
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
     let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
     shop.await_true("all to be met and told", left);
-    // `told` must be the number of the alert's calls. A reported alert of the rule `promise` must also have one call of
-    // `call_cleared`.
+    // `told` must be the number of the alert's calls. If the rule `promise` has called for an alert, the alert must
+    // also have one call of `call_cleared`.
     let wrong = "SELECT count(*) FROM awty.alert AS a LEFT JOIN (
             SELECT alert, count(*) FILTER (WHERE NOT cleared) AS told, count(*) FILTER (WHERE cleared) AS cleared FROM shop.told GROUP BY alert) AS t
             ON t.alert = a.id

@@ -99,7 +99,8 @@ fn a_hold_ends_at_its_time() {
     assert!(shop.cluster.value::<bool>("postgres", next));
 }
 
-/// The rule has no `since`. The new check after a hold must keep the time at which the row began to wait.
+/// The rule has no `since`, so that awty stores when a row begins to wait. The new check after a hold must keep this
+/// time.
 #[test]
 fn a_hold_keeps_the_start_of_the_clock() {
     let shop = watched("");

@@ -1,11 +1,12 @@
-//! Compares a row's stops, and the due times that the stops move, with a computation in SQL.
+//! Compares rows' stops, and the due times that result from the stops, with a computation in SQL.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The table has a row for each change of `status`. These functions call awty's functions only to compute open time.
+/// The table has a row for each change of `status`. The functions compute stops from these rows, and call awty's
+/// functions only to compute open time.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
     -- awty merges the oldest of more than 1,000 stops into one stop.

@@ -176,7 +176,8 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If a write bypasses the triggers, a stop starts or ends at the time of the row's next check.
+/// If a write bypasses the triggers, awty notices a stop's start or end only at the row's next check, and uses the time
+/// of this check.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -301,7 +302,8 @@ fn a_deleted_row_keeps_no_stops() {
     assert_eq!(stops(&shop, 1), "since 0");
 }
 
-/// The start of a stop does not change the row's check. So if a run's call fails, the run must look for a stop.
+/// A stop that starts during a run does not change the row's check. Therefore a run whose call fails must look for a
+/// stop before it raises an alert.
 #[test]
 fn a_failing_call_raises_no_stopped_row() {
     let shop = shop();

@@ -1,6 +1,6 @@
-//! Tests that each module of awty uses only the modules that it may use. A room is a top-level module.
+//! Tests that each module of awty uses only the modules that it may use. A *room* is a top-level module.
 //!
-//! An arrow is a path that names another module, also in a macro's arguments.
+//! An *arrow* is a path that names another module. A path in a macro's arguments is also an arrow.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
