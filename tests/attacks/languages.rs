@@ -50,8 +50,7 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // Each interpreter keeps the name of its own role. If interpreters kept no names, the assertion above would prove
-    // nothing.
+    // If interpreters kept no names, the assertion above would prove nothing.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

@@ -184,8 +184,7 @@ fn a_rule_is_not_called_with_alerts_of_others() {
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM mallory.seen"), 0);
 }
 
-/// If a second function of the same name has more parameters, and they have defaults, PostgreSQL refuses a call as
-/// ambiguous.
+/// PostgreSQL refuses a call as ambiguous if a second function of the same name has more parameters with defaults.
 #[test]
 fn a_second_function_of_the_same_name_stops_no_rule() {
     let field = field();

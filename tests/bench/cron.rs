@@ -1,5 +1,5 @@
 //! Compares awty with cron jobs that search a whole table each minute for orders that have not shipped after three
-//! hours. In the measured minute, a hundred of a thousand orders become late.
+//! hours.
 
 use crate::options::Options;
 use crate::progress::say;

@@ -1,5 +1,3 @@
-//! Writes the results between two markers of a page in docs/.
-
 use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
 use crate::{ROWS, chart};

@@ -101,7 +101,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // The time for scheduling was too short, so the next try doubles this time.
+            // The time for scheduling was too short.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);

@@ -120,7 +120,7 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// If a check has run during this number of crashes, awty may hold the check, even if other checks caused the crashes.
+/// awty may hold a check that has run during this number of crashes, even if other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
 /// A run must end within this many seconds after its timeout. The number is the watchdog's `GRACE` plus one second.
@@ -256,8 +256,7 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` may set a check's slot to a time with a fraction of a second. This time may be before the
-        // check's first slot.
+        // `check_now()` may set a slot with a fraction of a second, and a slot before the check's first slot.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {

@@ -28,8 +28,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
                 xmin::text::bigint, args->>'act', entity_name = 'again' FROM awty.future_job AS f
          WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept', 'kept_reply', 'kept_due')",
     ))?;
-    // After a jump of the clock, awty may create a day's partition late and move rows into the partition. The rows'
-    // `xmin` is then the transaction that moved the rows.
+    // After a jump of the clock, awty may create a day's partition late and move rows into the partition. `xmin` is
+    // then the moving transaction.
     let ended = rows(&format!(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,

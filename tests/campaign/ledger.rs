@@ -23,7 +23,7 @@ pub struct Work {
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// Number of promotions with lost commits before the worker claimed the check.
+    /// The value of `Shared::epoch` at the claim.
     pub epoch: u64,
 }
 

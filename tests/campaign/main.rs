@@ -1,7 +1,7 @@
 //! Puts load on awty, injects faults, and checks awty's promises (docs/promises.md).
 //!
-//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster. A campaign cannot be repeated exactly,
-//! because the timing depends on the machine.
+//! Usage: `campaign MINUTES SEED [FAULT …]`. A campaign cannot be repeated exactly, because the timing depends on the
+//! machine.
 //!
 //! Invariant: the exit status is 0 only if every promise was kept and at least one fault succeeded.
 

@@ -8,8 +8,7 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// Limit in seconds for the start of the first run. Only a lost wake-up delays this run longer, because no busy machine
-/// does.
+/// Limit in seconds for the start of the first run. Only a lost wake-up causes a longer delay.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {

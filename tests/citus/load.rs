@@ -1,5 +1,3 @@
-//! Places orders on the coordinator until the load is stopped.
-
 use crate::place::Place;
 use awty_testkit::poll;
 use awty_testkit::postgres::{Client, Config, NoTls};

@@ -1,5 +1,3 @@
-//! Tests three changes under load: a node joins, a standby is promoted, and a shard moves.
-
 use crate::kills::crash;
 use crate::load::Load;
 use crate::place::{JOBS, NODE, Place};

@@ -1,5 +1,3 @@
-//! Starts a coordinator and nodes of Citus, each with awty.
-
 use awty_testkit::postgres::{Client, types::FromSql};
 use awty_testkit::{Cluster, PATIENCE};
 
@@ -14,7 +12,7 @@ citus.enable_unsafe_triggers = on
 citus.recover_2pc_interval = '1s'
 citus.enable_statistics_collection = off";
 
-/// Each node executes these statements once. A node that joins later also executes them.
+/// Each node, even one that joins later, executes these statements once.
 pub const NODE: &str = "
 GRANT USAGE ON SCHEMA awty TO shop;
 CREATE TABLE IF NOT EXISTS shop.closed_door (closed boolean);
@@ -25,8 +23,8 @@ SELECT awty.register('tell', 'shop.tell', max_attempts => 0, retry_after => '1 s
 SELECT awty.register('fail', 'shop.fail', max_attempts => 3, retry_after => '1 s', replace => true);
 SELECT awty.register('wait', 'shop.wait', max_attempts => 0, retry_after => '1 s', timeout => '60 s', replace => true)";
 
-/// An order's run writes a row of `outbox`. The row's key is the order's negative key. This key is usually on another
-/// node, so that most runs write on another node.
+/// An order's run writes a row of `outbox` with the order's negative key. Most of these rows are on another node than
+/// their order.
 const SHOP: &[&str] = &[
     "CREATE TABLE shop.orders (id bigint PRIMARY KEY, job text NOT NULL, after interval NOT NULL DEFAULT '0 s')",
     "CREATE TABLE shop.outbox (order_id bigint NOT NULL, what text NOT NULL)",

@@ -1,5 +1,3 @@
-//! Tests runs that write on another node.
-
 use crate::kills::crash;
 use crate::place::Place;
 

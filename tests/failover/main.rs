@@ -1,6 +1,6 @@
 //! Counts the orders that are lost by failovers, restores and a move to another server.
 //!
-//! Usage: `failover MINUTES SEED [EVENT …]`. `make failover` runs it. With 0 minutes, each named event happens once.
+//! Usage: `failover MINUTES SEED [EVENT …]`. With 0 minutes, each named event happens once.
 //!
 //! Invariant: the exit status is 0 only if an event happened, and awty lost no order, handled no order twice and missed
 //! no late order.

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Each run writes a log line at its start, because a failover cannot remove a log line.
 pub const TABLES: &str = "
 CREATE EXTENSION awty;
 CREATE ROLE shop LOGIN;

@@ -1,5 +1,3 @@
-//! All processes work in one folder, and end when the folder is removed.
-
 use crate::member::Member;
 use crate::orders::TABLES;
 use crate::reaper;
@@ -10,7 +8,6 @@ use std::time::Duration;
 
 /// Seconds until the primary's key in etcd expires. Patroni accepts no shorter time than 20 s.
 const TTL: u64 = 20;
-/// Time limit for the choice of a new primary.
 pub const ELECTED_WITHIN: Duration = Duration::from_secs(4 * TTL);
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
@@ -49,8 +46,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// The test prefers etcd's v2 interface. With the v3 interface, a frozen Patroni 3.0.2 could later take the key from
-/// the new primary. The new primary's commits would then be lost.
+/// The test prefers etcd's v2 interface. With v3, a frozen Patroni 3.0.2 could later take the key from the new primary,
+/// so that commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

@@ -155,8 +155,8 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // `awty.travel()` runs the checks that are due at the end of the journey before the test writes. Therefore the
-    // alert has reached each level that is due at this time.
+    // `awty.travel()` first runs the checks that are due at the journey's end. Therefore the alert has reached each
+    // level that is due when the test writes.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
     // `awty.travel()` does not end at an exact time. Therefore the test ignores tickets that begin to wait within two

@@ -54,8 +54,7 @@ fn a_notification_reaches_its_listeners() {
 
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    // awty uses a transaction to clean a session only if the session has a temporary schema. The test tries sessions
-    // with and without a temporary schema.
+    // awty uses a transaction to clean a session only if the session has a temporary schema. The test tries both cases.
     nothing_is_left_of("CREATE TEMPORARY TABLE leftover (a integer);");
     nothing_is_left_of("");
 }

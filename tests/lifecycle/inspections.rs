@@ -44,8 +44,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
-    // A prepared transaction keeps its lock over a restart, so that awty's first inspection waits for the lock. Then
-    // the test terminates the process of the inspection.
+    // A prepared transaction keeps its lock over a restart, so that awty's first inspection waits for the lock.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);

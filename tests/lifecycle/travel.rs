@@ -191,8 +191,8 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Each run in `awty.travel()` is a subtransaction. A run must not lock its check's row first, because each of these
-/// locks adds a locker to the row, and each run reads the list of lockers.
+/// Each run in `awty.travel()` is a subtransaction. If each run locked its check's row first, the runs would read a
+/// growing list of lockers.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

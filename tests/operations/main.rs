@@ -1,5 +1,3 @@
-//! Tests an administrator's work on a busy server.
-
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod broken_rows;

@@ -1,4 +1,4 @@
-//! The server starts without awty's library, for example after a package update has removed awty from postgresql.conf.
+//! The server starts without awty's library, because a package update may have removed awty from postgresql.conf.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

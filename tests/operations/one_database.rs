@@ -3,7 +3,6 @@
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Keeps a worker busy with many short runs.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

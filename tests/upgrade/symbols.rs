@@ -1,5 +1,3 @@
-//! The library exports exactly the symbols that PostgreSQL looks up by name.
-
 use crate::made_up::library;
 use awty_testkit::checkout;
 use std::collections::BTreeSet;

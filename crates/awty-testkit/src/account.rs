@@ -1,4 +1,4 @@
-//! PostgreSQL refuses to run as root. So if root runs the tests, the clusters run as the user `postgres`.
+//! PostgreSQL refuses to run as root. Therefore, if root runs the tests, the clusters run as the user `postgres`.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -18,8 +18,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs the program itself as the child process, without a wrapper process. Therefore signals to the child process
-/// reach the program.
+/// Runs the program as the child process itself, so that signals to the child process reach the program.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

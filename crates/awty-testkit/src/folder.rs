@@ -1,4 +1,4 @@
-//! A folder for servers that are started by other programs, for example by Patroni.
+//! A folder for servers that other programs start, for example Patroni.
 //!
 //! Invariant: dropping a [`Folder`] ends the processes that work in the folder, and removes the folder.
 

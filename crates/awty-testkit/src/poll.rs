@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Time limit of a wait. The limit is long enough for a busy machine.
+/// Time limit of a wait on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);
@@ -20,7 +20,7 @@ pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, 
 
 #[allow(clippy::disallowed_methods)] // the only place that sleeps, between two observations
 fn pause() {
-    // The pause has a random length, so that a test does not always poll at the same fraction of a second.
+    // The pause is random, so that a test does not always poll at the same fraction of a second.
     let part = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos() % 1_000);
     std::thread::sleep(PAUSE * (500 + part) / 1_000);
 }

@@ -1,4 +1,4 @@
-//! Calls awty's functions with random and mostly wrong arguments, in databases of its own.
+//! Calls awty's functions with random and mostly wrong arguments.
 //!
 //! A call must succeed, or fail with a fitting SQLSTATE. It must cause no crash and no log entry, and leave no lock and
 //! no memory behind.
@@ -40,7 +40,7 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns. Each turn makes the same calls.
+/// Each turn makes the same calls.
 const TURNS: usize = 5;
 /// Limit in bytes for the growth of a session in its last turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;

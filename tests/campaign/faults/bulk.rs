@@ -1,4 +1,5 @@
-//! Makes the files of awty's tables grow and shrink, while a worker has prefetched checks from all parts of them.
+//! Makes the files of awty's tables grow and shrink, while a worker has prefetched checks from all parts of these
+//! files.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -9,7 +10,7 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// Twice the longest slot. A due check must begin within this time.
+/// A due check must begin within this time, which is twice the longest slot.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// Reading this table replaces all other pages in the shared buffers.

@@ -1,4 +1,4 @@
-//! Crashes the server during a very long run. The other roles must not wait for the end of this run.
+//! Crashes the server during a very long run.
 
 use super::processes::{self, IN_RUN};
 use crate::load::{DATABASES, ERIN, ROLES, Shared, explain};

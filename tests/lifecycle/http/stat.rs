@@ -84,8 +84,7 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// The period is 3 s. A call of 8 s misses two due times. If the call is repeated 2 s later, it misses a third due
-/// time.
+/// The period is 3 s. A call of 8 s misses two due times. If the call is repeated 2 s later, it misses a third.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {
     let http = Http::open();
@@ -196,7 +195,7 @@ const MANY: &str = "
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
     SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
-/// The hourly roll-up counts calls in parts. The last part of the roll-up writes the totals of each job.
+/// The last part of the hourly roll-up writes the totals of each job.
 #[test]
 fn a_roll_up_in_parts_counts_each_call() {
     let http = Http::open();

@@ -107,7 +107,7 @@ fn repetitions_are_caught_up_on_at_the_rate() {
         "postgres",
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8 FROM awty.future_job_history",
     );
-    // The rate allows 10 checks at the start, and then 10 checks each second. So 45 checks take 3.5 seconds.
+    // The rate allows 10 checks at the start, and then 10 checks each second. Therefore 45 checks take 3.5 seconds.
     assert!(took > 3.0, "it took {took} s");
 }
 
@@ -121,8 +121,8 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // The second check is for the oldest occurrence within `catch_up`. awty chose this occurrence after the start of
-    // the first run and before the start of the second run.
+    // The second check is for the oldest occurrence within `catch_up`. awty chose this occurrence between the starts of
+    // the first two runs.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

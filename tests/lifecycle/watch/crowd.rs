@@ -15,8 +15,7 @@ const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00
     SELECT awty.watch('shop.orders', rule => 'own', due => $$awty.due(placed_at, '4 hours', 'always')$$, until => $$status = 'SHIPPED'$$,
         call => 'shop.tell')";
 
-/// Each transaction writes a row first, and then holds the row's alert. Because of this order, row locks alone cause no
-/// deadlock.
+/// Each transaction writes a row before it holds the row's alert, so that row locks alone cause no deadlock.
 fn step(session: u64, n: u64) -> String {
     let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
     let (row, rule) = (dice / 97 % ROWS, if (dice / 7).is_multiple_of(2) { "promise" } else { "own" });

@@ -363,7 +363,6 @@ fn a_stop_writes_few_rows() {
     assert_eq!(counted("status = 'UNSHIPPED'"), "future_job 0 1 0, stop 0 1 0; functions: t");
 }
 
-/// After the watched row has met the rule, its stops are kept for `awty.history_retention`.
 #[test]
 fn stops_are_deleted_after_the_retention() {
     let shop = shop();
