@@ -63,8 +63,7 @@ pub fn standby(place: &mut Place) -> String {
     place.nodes[0].await_sql("postgres", "the standby", "SELECT bool_or(sync_state = 'sync') FROM pg_stat_replication");
     let load = Load::start(place, "2 s");
     load.await_more(200);
-    // From now on, the standby receives no WAL. The promotion of the standby loses each commit that does not wait for
-    // the standby.
+    // From now on, the standby receives no WAL. Its promotion loses each commit that does not wait for the standby.
     let receivers = standby.pids("walreceiver");
     receivers.iter().for_each(|pid| standby.kill(Signal::STOP, *pid));
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep')

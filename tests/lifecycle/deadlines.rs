@@ -10,8 +10,7 @@ const OFFICE: &str = "SELECT awty.create_calendar('office', zone => 'Europe/Berl
     closed => ARRAY(SELECT (now() + n * interval '13 days')::date FROM generate_series(1, 40) AS n),
     hours => '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}')";
 
-/// This function must not call awty's functions, because the test compares its results with the results of awty's
-/// functions.
+/// This function must not call awty's functions, because the test compares its results with awty's results.
 const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boolean STABLE LANGUAGE sql AS $$
     SELECT NOT EXISTS (SELECT FROM awty.calendar AS c WHERE l.at::date = ANY (c.closed))
        AND CASE WHEN extract(isodow FROM l.at) <= 4 THEN l.at::time >= '09:00' AND l.at::time < '12:30' OR l.at::time >= '13:30' AND l.at::time < '17:30'

@@ -1,4 +1,4 @@
-//! Tests awty in servers that start, run, crash and stop. Each test has its own cluster.
+//! Each test has its own cluster.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

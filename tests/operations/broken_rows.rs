@@ -106,7 +106,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Tests checks before and after a crash, because after a crash awty reads more rows, which may be broken.
+/// After a crash, awty reads more rows, which may be broken.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

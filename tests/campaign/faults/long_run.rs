@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 /// Length of the long run in seconds. The other roles must catch up within `SHARE` of this time.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// Length of the other roles' runs in seconds. The runs are short, because after a crash awty runs the interrupted
-/// checks one after the other.
+/// Length of the other roles' runs in seconds. After a crash, awty runs the interrupted checks one after the other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);

@@ -1,6 +1,6 @@
 //! Fills the queue of NOTIFY, so that COMMIT fails. A listener in an open transaction keeps the queue full.
 //!
-//! This fault happens only on request, because the queue takes 8 GB of disk, and filling it takes most of a minute.
+//! This fault happens only on request, because filling the queue takes 8 GB of disk and most of a minute.
 
 use crate::load::Shared;
 use awty_testkit::postgres::Client;

@@ -1,5 +1,4 @@
-//! Promotes a standby. An asynchronous standby may lack the last confirmed commits. The campaign removes these commits
-//! from the clients' log.
+//! Promotes a standby. An asynchronous standby may lack the last confirmed commits.
 
 use super::look::{catch, settled};
 use crate::checker::Told;

@@ -146,8 +146,8 @@ fn due_times_are_evaluated_as_the_owner_of_the_table() {
     assert_eq!(refused.code().unwrap().code(), "42704", "{refused:?}");
 }
 
-/// If awty finds no due time within ten years, it uses the job's `max_horizon`. If PostgreSQL does not know a
-/// calendar's time zone, awty treats the calendar as always open.
+/// If awty finds no due time within ten years, it uses the job's `max_horizon`. A calendar with an unknown time zone
+/// counts as always open.
 #[test]
 fn a_calendar_fails_no_write() {
     let shop = shop(OFFICE, "since => 'placed_at', calendar => 'office', within => '8 hours', escalate => '{3 days}'");

@@ -1,4 +1,4 @@
-//! Disabled triggers, a policy or a restore keep awty's triggers from firing, so that awty misses writes.
+//! A disabled trigger, a policy or a restore can make awty miss writes.
 
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
