@@ -232,8 +232,7 @@ impl Customer {
         (job, args)
     }
 
-    /// More checks of the job `set` have large arguments (TOAST), so that awty archives many of these arguments
-    /// together.
+    /// More checks of the job `set` have large arguments (TOAST), so that awty archives many large arguments together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),

@@ -110,7 +110,7 @@ struct Orders {
     on_cut_off: usize,
 }
 
-/// In seconds.
+/// `whole` and `first_run` are in seconds.
 #[derive(Serialize, Deserialize)]
 struct Events {
     mode: String,

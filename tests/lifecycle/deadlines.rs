@@ -128,7 +128,7 @@ const STEP: &str = "
     ) INSERT INTO waits SELECT id, waiting, awty.now() FROM changed;
     SELECT count(*) FROM awty.travel('23 hours', max => 100000);";
 
-/// A slot of one minute is longer than any run. Therefore each run reports before the next slot begins.
+/// A slot of one minute is longer than any run, so that each run reports before the next slot begins.
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1min").start());
     shop.run(&format!(
@@ -158,8 +158,8 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     // level that is due when the test writes.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // `awty.travel()` does not end at an exact time. Therefore the test ignores tickets that begin to wait within two
-    // minutes of a level's time.
+    // `awty.travel()` ends at an inexact time. Therefore the test ignores tickets that begin to wait within two minutes
+    // of a level's time.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(

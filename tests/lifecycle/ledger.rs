@@ -1,4 +1,4 @@
-//! Every check that was ever scheduled is pending or in the history. Each check took effect at most once.
+//! Every scheduled check is pending or in the history. Each check took effect at most once.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};

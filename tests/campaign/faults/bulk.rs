@@ -1,5 +1,4 @@
-//! Makes the files of awty's tables grow and shrink, while a worker has prefetched checks from all parts of these
-//! files.
+//! Makes the files of awty's tables grow and shrink, while a worker has prefetched checks from all parts of the files.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;

@@ -40,7 +40,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// The texts of an error in awty's source code. An ellipsis stands for each inserted value.
+/// The texts of an error in awty's source code. An ellipsis replaces each inserted value.
 #[derive(Default)]
 struct Texts(Vec<String>);
 
