@@ -44,7 +44,7 @@ fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     client.batch_execute("ANALYZE awty.future_job").unwrap();
     sleep_until(&mut client, end);
     shop.await_done(&mut client, &[last]);
-    // Omits the first due time, because a worker may already be running then.
+    // Omits the first due time, because a worker may be running at this time.
     let sql =
         "SELECT extract(epoch FROM min(lateness))::float8 * 1000, extract(epoch FROM max(lateness))::float8 * 1000
                FROM awty.future_job_history

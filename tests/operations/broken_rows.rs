@@ -106,7 +106,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// After a crash, awty reads more rows, which may be broken.
+/// Repeats the test after a crash, because awty then reads more broken rows.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

@@ -57,7 +57,7 @@ impl Taken {
                      SELECT count(pg_sleep(60)) FROM hog";
         let mut queries = Vec::new();
         // Starts queries until their parallel workers have all background worker slots, because a process of awty may
-        // free a slot meanwhile.
+        // free a slot.
         let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
         shop.cluster.await_that("all slots to be taken", PATIENCE, || {
             if shop.cluster.value("postgres", &taken) {

@@ -39,8 +39,8 @@ impl Library {
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may run as another user, and must be able to write the file. The directory's permissions keep
-        // third users out.
+        // The server may run as another user, and must be able to write the file. The directory's permissions keep all
+        // other users out.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");

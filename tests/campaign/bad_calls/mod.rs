@@ -40,7 +40,7 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Each turn makes the same calls.
+/// Maximum number of turns. Each turn makes the same calls.
 const TURNS: usize = 5;
 /// Limit in bytes for the growth of a session in its last turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;

@@ -1,4 +1,4 @@
-//! Reads awty's functions from the catalog, so that new functions are tested, too.
+//! Reads awty's functions from the catalog, so that new functions are also tested.
 
 use awty_testkit::postgres::{Client, Error};
 
