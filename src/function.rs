@@ -22,7 +22,8 @@ pub struct Function {
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A parenthesis would start the function's arguments.
+    // The name may not contain a parenthesis, because PostgreSQL would read the function's arguments after the
+    // parenthesis.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -113,7 +114,7 @@ struct Key {
     set_based: bool,
 }
 
-/// During a registration, `set_based` is `None`, because the function that is found decides the value.
+/// During a registration, `set_based` is `None`, because its value depends on the function that this call finds.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -133,7 +134,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // Only awty registers jobs with functions of `awty_internal`.
+    // Only awty itself registers a job whose function is in the schema `awty_internal`.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });

@@ -16,7 +16,8 @@ use awty_core::argument_limits::{MAX_CLOSED, MAX_ELEMENTS};
 use awty_core::calendar::{Calendar, Hours};
 use pgrx::pg_sys;
 
-/// Limits a role's calendars, because each query of `awty.calendar` checks the reader's rights to every calendar.
+/// Limits the number of a role's calendars, because each query of `awty.calendar` checks the querying role's rights to
+/// every calendar.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

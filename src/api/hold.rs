@@ -39,7 +39,7 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // If the run ends before this transaction commits and leaves its check pending, a maintainer holds the check.
+        // If the run ends before this transaction commits, and the check stays pending, a maintainer holds the check.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {
@@ -70,7 +70,8 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held. If the row's check is held after crashes, it is released below.
+        // The row's alert was not held. The row's check may be held because its runs crashed. The code below releases
+        // the check.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }
@@ -79,8 +80,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // This call may have waited for a run. A run can mark its check as held at its end, so this call reads `held`
-        // again.
+        // This call may have waited for a run to end. At its end, a run can mark its check as held, so this call reads
+        // `held` again.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -72,7 +72,7 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Refuses the call, because an external worker and a worker of the server could run the same check.
+/// Refuses the call, because an external worker and a worker of the server could run the same check at the same time.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -196,7 +196,8 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // Finds checks that a run of a repetition inserted while the first call waited.
+        // Searches again, because a run of a repetition may have inserted its next check while the first search waited
+        // for a lock.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

@@ -1,4 +1,4 @@
-//! Invariant: texts are bytes in the database's encoding. Empty or too long texts are refused first.
+//! Invariant: texts are bytes in the database's encoding. Empty or too long texts are refused before any other check.
 
 use super::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY};
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb value of this size has at most five numbers, of at most 147,500 digits each.
+/// A jsonb value of this many bytes has at most five numbers, and each number has at most 147,500 digits.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 
@@ -157,12 +157,8 @@ impl Args {
     }
 }
 
-/// Also limits the digits of numbers, because a claim returns the value as text, and a short jsonb value may contain
-/// very long numbers.
-///
-/// # Safety
-///
-/// The value is a jsonb.
+/// Also limits the digits of numbers: a short jsonb value may contain very long numbers, and a claim returns the value
+/// as text.
 pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     let size = size(args);
     // SAFETY: the caller guarantees a jsonb.

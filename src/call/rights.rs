@@ -43,7 +43,7 @@ pub fn gate_lease(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Lease)
 }
 
-/// Refuses a trial within a run, because the end of the trial would end the run's timer.
+/// Refuses a dry run within a run, because the end of the dry run would stop the run's timer.
 pub fn gate_trial(function: &'static str) -> Result<()> {
     if caller::of_function().is_some() { Err(TravelError::WithinRun { function }.into()) } else { Ok(()) }
 }
@@ -57,7 +57,7 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
         if pg_sys::XactReadOnly {
             return Err(Error::ReadOnly { function });
         }
-        // A dry run may call the function, because it undoes the function's changes.
+        // A dry run may call the function, because the dry run undoes the function's changes.
         if pg_sys::InSecurityRestrictedOperation() && caller::of_function() != Some(Caller::Confined) {
             return Err(Error::Restricted { function });
         }

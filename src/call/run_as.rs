@@ -3,7 +3,7 @@ use crate::pg::catalog;
 use crate::store::job;
 use pgrx::pg_sys;
 
-/// Limits a role's jobs, because each inspection and each worker of the role reads all its jobs.
+/// Limits the number of a role's jobs, because each inspection and each worker of the role reads all jobs of the role.
 const MAX_JOBS: i64 = 10_000;
 
 pub fn check_quota(role: pg_sys::Oid) -> Result<()> {

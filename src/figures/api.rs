@@ -53,7 +53,7 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Subtracts the exact numbers of small jobs' checks from the estimate for the whole table. Each large job gets an
+/// Subtracts the exactly counted checks of small jobs from the estimate for the whole table. Each large job gets an
 /// equal part of the rest.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);

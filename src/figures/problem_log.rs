@@ -131,7 +131,7 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// Notifies the clients that listen for these checks. Returns problems that the caller must log after the commit.
+/// Notifies the clients that listen for the given checks. Returns problems that the caller must log after the commit.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };

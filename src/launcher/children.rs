@@ -153,8 +153,8 @@ impl Children {
         }
     }
 
-    /// All roles that found no free process ask again at the same time. Therefore the wait does not depend on the
-    /// number of these roles.
+    /// All roles that found no free process try again at the same time, so the wait does not depend on the number of
+    /// these roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

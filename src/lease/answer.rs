@@ -273,8 +273,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Values that reports must share to be stored together: the job, the start of the lease, the due time, and whether the
-/// check has a row in `check_stat`.
+/// Reports are stored in one statement only if they share these values: the job, the start of the lease, the due time,
+/// and whether the check has a row in `check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
@@ -294,8 +294,8 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, b
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // The booking cannot conflict with another session, because this transaction has locked the check's
-                // row.
+                // Storing the failure cannot conflict with another session, because this transaction has locked the
+                // check's row.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

@@ -1,4 +1,4 @@
-//! Invariant: a call refuses an array that is not as long as the array of leases before it changes anything. A NULL
+//! Invariant: before a call changes anything, it refuses every array that is not as long as the array of leases. A NULL
 //! array means NULL for each lease.
 
 use crate::call::args::Args;

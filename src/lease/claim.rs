@@ -30,11 +30,11 @@ use pgrx::prelude::*;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Limits the searches of a claim, because the searches may find only checks that cannot run.
+/// Limits the number of searches in one claim, because each search may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// A claim of several jobs stops after about this many checks that it ends or moves, or about this many expired leases,
-/// so that it does not delay other roles' claims.
+/// A claim of several jobs stops after it has ended or moved about this many checks, or has ended about this many
+/// expired leases, so that the claim does not delay other roles' claims.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 /// With repetitions, these ends and moves together take about this long, because the search for a repetition's next
@@ -84,8 +84,8 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// A claim of several jobs skips a job that another transaction is claiming, because this transaction may take long and
-/// belong to another role.
+/// A claim of several jobs skips a job that another transaction is claiming, because the other transaction may take
+/// long and may belong to another role.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
@@ -113,7 +113,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Order in which claims serve checks: turn (see `target::Chosen`), last service of the job, due time, id.
+/// Claims serve checks in the order of their turns (see `target::Chosen`). Equal turns are ordered by the time of the
+/// job's last service, then by due time and id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));

@@ -25,7 +25,8 @@ pub const PIECE: i64 = 1000;
 /// may take milliseconds.
 const OF_ROLE: Duration = Duration::from_millis(200);
 
-/// The jobs share one limit on leases, so that a role that keeps its checks locked does not delay other jobs.
+/// Each job gets an equal share of the leases, so that a role that keeps its checks locked does not delay other roles'
+/// jobs.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);
