@@ -22,8 +22,7 @@ pub struct Function {
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // The name may not contain a parenthesis, because PostgreSQL would read the function's arguments after the
-    // parenthesis.
+    // Refuses a parenthesis, because it would start the function's arguments.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }

@@ -30,10 +30,10 @@ pub fn steps(jobs: usize) -> usize {
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The chosen checks. Each has its place among the checks of its target, and the place of the target.
+    /// The chosen checks. Each check has its position among the checks of its target, and the position of its target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
-    /// Earliest time at which a target that allows no call now will allow one.
+    /// Earliest time at which one of the targets that allow no call now allows a call.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,
@@ -66,7 +66,7 @@ pub fn choose(
         chosen.walk(job, is_known, &cursor, (max, steps(jobs)), now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // Begins with the target that follows the last target of the previous claim.
+    // The target after the last target of the previous claim comes first.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =

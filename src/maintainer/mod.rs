@@ -32,8 +32,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Limits a VACUUM that waits for a reader of an index page. While VACUUM waits, the next inspection and DROP EXTENSION
-/// wait, and DROP DATABASE fails after five seconds.
+/// Time limit of VACUUM, because VACUUM may wait for a reader of an index page. Meanwhile, the next inspection and DROP
+/// EXTENSION wait, and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 /// An inspection ends holds for about this long. The next one ends the rest.
 const ENDS: Duration = Duration::from_secs(1);
@@ -128,8 +128,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         && before.is_none_or(|line| line.state != State::Ready)
     {
         // A day's partition must exist before the day's first check ends, because it cannot be created once the default
-        // partition has rows of the day. A held database also needs partitions, because logical replication may insert
-        // rows.
+        // partition has rows of the day. A database in `State::Held` also needs them, because logical
+        // replication may insert rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -291,7 +291,7 @@ fn drop_partitions(now: Time) {
 }
 
 /// Returns whether to do maintenance, and whether to VACUUM. Maintenance is rarer than inspections, because clients may
-/// wait for it.
+/// have to wait for maintenance.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {

@@ -1,4 +1,4 @@
-//! Makes a transaction that used other nodes of a Citus cluster commit in two phases.
+//! Makes a transaction commit in two phases if the transaction used other nodes of a Citus cluster.
 //!
 //! From PostgreSQL 16 on, libraries hide their functions, so awty finds those of Citus only if Citus is built with
 //! `CFLAGS_SL_MODULE=` (docs/citus.md).
@@ -16,9 +16,9 @@ struct Citus {
 
 static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
-/// If the transaction wrote on only one other node, Citus would commit there first, in one phase. After a crash before
-/// the local commit, awty would repeat the run. With two phases, Citus sends COMMIT PREPARED after the local commit
-/// record, so this record must be flushed first.
+/// If the transaction wrote on only one other node, Citus would commit on that node first, in one phase. After a crash
+/// before the local commit, awty would repeat the run. With two phases, Citus sends COMMIT PREPARED after the local
+/// commit record, so the local commit record must be flushed before the commit.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions read or set a variable of Citus, and raise nothing.

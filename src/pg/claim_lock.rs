@@ -1,4 +1,4 @@
-//! Locks that only one transaction at a time can have: on the claims of a job, or on the state of a target.
+//! Exclusive locks on the claims of a job, or on the state of a target.
 //!
 //! They are object locks whose class is the OID of a table, because no SQL command takes such a lock.
 

@@ -1,7 +1,7 @@
 //! Parses a user's expression over the row of a table, and returns its text with qualified names.
 //!
-//! Invariant: this module never executes the expression. It parses the expression's text alone, before adding other
-//! text.
+//! Invariant: this module never executes the expression. It first parses the expression alone, and adds other text only
+//! afterwards.
 
 use super::catch::{Raised, catch_raised};
 use super::owner::set_local;
@@ -215,7 +215,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// If `false`, the function's body uses only PostgreSQL's own immutable functions.
+/// Returns `false` if the function's body uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL's parser has written the column.
     unsafe {

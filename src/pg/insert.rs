@@ -4,7 +4,7 @@
 //! Invariant: a row is inserted in this way only if an INSERT would have the same result. Constraints and index
 //! expressions run with the same user and `search_path` as in SQL.
 //!
-//! Does not: fire triggers. So the table may have no foreign key and no deferrable constraint.
+//! Does not: fire triggers. The table may have no foreign key and no deferrable constraint, because both need triggers.
 
 use super::owner::as_owner;
 use super::{changes, unbound};

@@ -1,5 +1,5 @@
 pub const QUERY_CANCELED: &str = "57014";
-/// The external worker has sent no heartbeat.
+/// The external worker sent no heartbeat in time.
 pub const CONNECTION_FAILURE: &str = "08006";
 const RAISE_EXCEPTION: &str = "P0001";
 /// The job's role no longer exists.

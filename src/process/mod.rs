@@ -32,8 +32,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory. By default, it returns memory to the kernel once 128 kB are free. Freeing a
-/// larger block, as here, raises this limit.
+/// Makes the C library keep freed memory. By default, the library returns memory to the kernel once 128 kB are free.
+/// This function raises this limit, because it frees a larger block.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -85,7 +85,7 @@ pub fn assignment() -> Assignment {
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
-/// Keeps the handler of SIGINT, which cancels the current run.
+/// Keeps the handler of SIGINT, because a SIGINT cancels the current run.
 pub fn listen_to_signals() {
     // SAFETY: installs PostgreSQL's own handlers.
     unsafe {
@@ -157,14 +157,16 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Returns whether the postmaster has exited. No server can start while a process of the old one is left.
+/// Returns whether the postmaster has exited. This process must then exit, because no new server can start while a
+/// process of the old server is left.
 pub fn is_orphan() -> bool {
     // SAFETY: a global of this process.
     let postmaster = unsafe { pg_sys::PostmasterPid };
     u32::try_from(postmaster).is_ok_and(|postmaster| postmaster != std::os::unix::process::parent_id())
 }
 
-/// Returns whether a command such as DROP DATABASE waits for connections to end. It waits at most five seconds.
+/// Returns whether a command such as DROP DATABASE waits for connections to end. The command waits at most five
+/// seconds.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

@@ -10,8 +10,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Like DISCARD ALL, but keeps settings, because the transaction has restored them, and ignores LISTEN, because awty
-/// refuses it.
+/// Like DISCARD ALL, but keeps settings and ignores LISTEN. The end of the transaction has restored the settings, and
+/// awty refuses LISTEN.
 pub fn clean() {
     if !has_temporary_schema() {
         // SAFETY: outside of a transaction, no portal, prepared statement or lock belongs to one.

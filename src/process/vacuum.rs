@@ -20,7 +20,7 @@ pub fn future_job() {
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
         return;
     }
-    // Runs without pauses. The table's storage parameter for pauses applies only to autovacuum.
+    // Switches off pauses, because the table's storage parameter for pauses applies only to autovacuum.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, without a block of several statements.
     unsafe {

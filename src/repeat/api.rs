@@ -94,7 +94,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first repetition. Workers may not know it yet, so a due check is not left to them.
+    /// Whether this is the job's first repetition. Workers may not know the repetition yet, so this call replaces a due
+    /// check.
     is_first: bool,
 }
 

@@ -141,8 +141,8 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Announces the next check like a new one, because a worker may already have searched for checks that are
-            // due at this time.
+            // Announces the next check like a new check, because a worker may already have searched past the next
+            // check's due time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -37,7 +37,8 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // awty follows a replaced calendar only in the argument `due`, so other expressions may not read calendars.
+    // When a calendar is replaced, awty computes only the argument `due` again. So other expressions may not read
+    // calendars.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

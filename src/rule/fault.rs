@@ -36,8 +36,8 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     let fix = match fault {
         Fault::NoKey => format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
         Fault::NotOwners { function, table_owner } => {
-            // The text is not valid SQL as a whole, so that a user must read it before running it. After the ALTER, the
-            // owner runs the function's code.
+            // The text is not valid SQL as a whole, so that a user reads it before running it. After the ALTER
+            // FUNCTION, the function runs with the rights of `owner`.
             let owner = quoted(&catalog::role_label(*table_owner));
             format!("If role {owner} may run {function}, execute: ALTER FUNCTION {function} OWNER TO {owner};")
         }
@@ -103,7 +103,7 @@ fn call(rule: &Rule, table: &Described) -> String {
     format!("SELECT awty.watch({});", args.join(", "))
 }
 
-/// In a calendar's open time, a day does not have 24 hours.
+/// In a calendar's open time, a day is not 24 hours, so hours are not converted to days.
 fn interval(length: Length, is_open_time: bool) -> String {
     let micros = match length {
         Length::Days(days) => return format!("{days} days"),

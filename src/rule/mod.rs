@@ -40,7 +40,8 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Skips the cache, because it may still be old when a walk or sweep starts right after its check is committed.
+    /// Does not use the cache, because the cached rule may be old when a walk or sweep starts right after the commit of
+    /// its check.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();

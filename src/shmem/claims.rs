@@ -8,7 +8,8 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Suspects wait at most this long until the maintainer removes a dead worker's run from `awty_internal.in_flight`.
+/// Suspects wait for the maintainer to remove a dead worker's run from `awty_internal.in_flight`, but at most this
+/// long.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {

@@ -103,7 +103,8 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's entry. A new role gets a free entry, or the entry of a role that is due later than `due`.
+    /// Returns the role's entry. A new role gets a free entry, or the entry of a role whose first check is due after
+    /// `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
@@ -188,7 +189,8 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
 }
 
 /// Corrects PostgreSQL's counter of held interrupts. If a library such as Citus catches an ERROR during an abort, the
-/// counter becomes negative. pgrx then does not release the lock, and the process answers no signals.
+/// counter becomes negative. With a negative counter, pgrx does not release the lock on shared memory, and the process
+/// answers no signals.
 fn correct_held_interrupts() {
     // SAFETY: a global of this process. No signal handler changes it.
     unsafe {

@@ -4,7 +4,7 @@
 //!
 //! A lost announcement loses no check, because audits find all checks. A needless announcement does no harm, so checks
 //! of a rolled back savepoint may be announced. PREPARE TRANSACTION also announces checks, because the session of
-//! COMMIT PREPARED does not know them.
+//! COMMIT PREPARED does not know the transaction's checks.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -138,7 +138,8 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// A subtransaction inside of `undone` has a higher number, and is undone together with `undone`.
+/// A subtransaction inside of `undone` has a higher number than `undone`, and is rolled back when `undone` is rolled
+/// back.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

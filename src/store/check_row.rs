@@ -1,7 +1,7 @@
 //! Reads and locks the row of a check.
 //!
-//! The table's access method takes the lock, because it tells whether another transaction or the run itself has changed
-//! the row.
+//! The table's access method takes the lock, because the access method tells whether another transaction or the run
+//! itself has changed the row.
 //!
 //! Invariant: a TID is used only in the transaction that read it, because this transaction's table lock and snapshot
 //! keep the TID valid.
@@ -23,7 +23,7 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// Whether row locks are released at once, as `awty.travel()` does.
+    /// Whether each row lock is released right after it was taken, as in `awty.travel()`.
     gives_back: bool,
 }
 
@@ -115,8 +115,8 @@ impl Table {
     }
 
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // Without the primary key, reads each check separately, because a sequential scan cannot search for several
-        // ids.
+        // Without the primary key's index, reads each check separately, because a sequential scan cannot search for
+        // several ids.
         // SAFETY: reads a setting.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
@@ -274,8 +274,8 @@ impl Table {
         }
     }
 
-    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, deletes the
-    /// row by SQL.
+    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, this
+    /// function deletes the row by SQL.
     pub fn delete(&self, row: &Row) {
         if !self.is_plain() {
             return future_job::remove(&[row.id]);

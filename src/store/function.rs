@@ -27,7 +27,7 @@ statement! {
         AND CASE WHEN $3 IS NULL THEN p.pronargs = 0 ELSE p.pronargs = 1 AND p.proargtypes[0] = $3 END"
 }
 
-// Ignores membership in pg_database_owner, because it gives a role no further rights.
+// Ignores membership in pg_database_owner, because this membership gives a role no further rights.
 statement! {
     fn select_privileged(role: pg_sys::Oid) -> Option<bool> = query,
     c"SELECT EXISTS (

@@ -1,5 +1,5 @@
-//! A hold also names the check's repetition, because a run that does not see a new hold may end the check. The next
-//! inspection then moves the hold to the repetition's next check.
+//! A run that does not see a new hold may end the held check. So a hold also names the check's repetition, and the next
+//! inspection moves the hold to the repetition's next check.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 
@@ -38,7 +38,8 @@ statement! {
       RETURNING h.held_at, h.held_until"
 }
 
-// Does not use `f.held` alone, because a planner without statistics could read the whole index of held checks.
+// The condition is not `f.held` alone, because a planner without statistics could then read the whole index of held
+// checks.
 statement! {
     pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,
     c"SELECT 1 FROM awty.future_job AS f
@@ -53,10 +54,11 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// If this statement has locked the hold, a client that is releasing the hold waits, and then searches for it again.
+// A client that is releasing a hold waits while this statement has the hold locked, and then searches for the hold
+// again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A later statement sets
-    /// `held`.
+    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A later statement sets `held`
+    /// of the pending occurrences.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, f.job, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
@@ -86,7 +88,7 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// If a release is rolled back, a later inspection finds the hold.
+// Skips a hold that a client is releasing. If the release is rolled back, a later inspection finds the hold.
 statement! {
     /// Also returns checks that were held during their run, and are not marked as held yet.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,

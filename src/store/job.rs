@@ -200,7 +200,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // Computes the slot width again, because `awty.slot` may have changed since.
+        // Computes the slot width again, because `awty.slot` may have changed since the job was cached.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;

@@ -17,8 +17,8 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
-// ON CONFLICT locks a conflicting row even if the WHERE condition is false. SET contains a column of a unique index,
-// because the lock is then as strong as FOR UPDATE.
+// ON CONFLICT locks a conflicting row even if the WHERE condition is false. SET contains a column of a unique index, so
+// that the lock is as strong as FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],

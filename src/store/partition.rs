@@ -171,7 +171,8 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // Revokes rights that ALTER DEFAULT PRIVILEGES has granted, even to roles that may read or write all data.
+    // Revokes rights that ALTER DEFAULT PRIVILEGES has granted. Roles that may read or write all data lose these rights
+    // too.
     for role in select_grantees(Text::from(name.as_str())) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }

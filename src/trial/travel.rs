@@ -58,7 +58,7 @@ fn travel(
     >,
     ErrorReport,
 > {
-    // Leaves out walks and sweeps, because they belong to no entity.
+    // Leaves out the checks that start walks and sweeps, because these checks belong to no entity.
     let is_entity =
         |ran: &TravelledRun| ![BACKFILL, SWEEP].map(str::as_bytes).contains(&ran.due.entity_name.as_bytes());
     let rows = go(&Args::new(fcinfo))?;
@@ -148,7 +148,7 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Also undoes calls in nested subtransactions, because their numbers are higher.
+/// Also undoes calls in nested subtransactions, because a nested subtransaction has a higher number than the outer one.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -206,7 +206,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` lacks checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
+/// `fates` has no entry for checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },

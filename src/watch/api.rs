@@ -180,8 +180,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // Checks the right before the lock, so that a caller without the right cannot lock another user's table, and again
-    // after the lock, because the right may have changed.
+    // Checks the right before taking the lock, so that a caller without the right cannot lock another user's table.
+    // Checks the right again after taking the lock, because the right may have changed.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -266,8 +266,8 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses a rule if its calendar is closed for so long that the search for due times gives up before the last level of
-/// a new row.
+/// Refuses a rule whose calendar has a very long closed time, because the search for a new row's due times would give
+/// up before the last level.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {

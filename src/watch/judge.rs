@@ -36,7 +36,7 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     for (place, again) in judged(watched, given, &rows, now)? {
         answers[place] = again;
     }
-    // Walks and sweeps lock checks and alerts, so they come after the rule's functions.
+    // Walks and sweeps lock checks and alerts, so the run does them after all calls of the rule's functions.
     for (place, work) in special {
         answers[place] = work(watched, now);
     }

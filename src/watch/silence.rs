@@ -1,7 +1,7 @@
 //! Silences a row when `awty.cancel()` is called with the name of a rule.
 //!
 //! A silenced row's check stays pending and held, so that the row gets no new check. The silence ends when an UPDATE
-//! changes the row's key or `since`, or whether the row meets the rule.
+//! changes the row's key or `since`, or when the row begins or ceases to meet the rule.
 
 use super::statements::rule_check::{self, ScheduledBy};
 use super::{BACKFILL, CLEARED, SWEEP};

@@ -1,4 +1,4 @@
-//! Stores when rows were stopped, by the expression `stopped` of their rule.
+//! Stores when rows were stopped. The expression `stopped` of a rule says whether a row is stopped.
 //!
 //! Invariant: a row's stops are written only by the run of its check, or by a transaction that has locked this check. A
 //! stop begins or ends at the start of the transaction that stops or continues the row.
@@ -45,14 +45,14 @@ pub enum Seeing {
     Renamed,
     /// The time at which a stop of a watched row begins or ends.
     Known(Time),
-    /// The row is older than its rule, and the walk has not visited it yet. The row counts as inserted and then stopped
-    /// or continued by an UPDATE at this time.
+    /// The row is older than its rule, and the walk has not visited it yet. awty assumes that an UPDATE stopped or
+    /// continued the row at this time.
     Unvisited(Time),
 }
 
 impl Clocks {
-    /// A client must have locked the rows' checks. A run has locked no checks, so it reads the clocks before the rows,
-    /// and [`Clocks::store_of_run`] notices later changes.
+    /// A client must lock the rows' checks before reading the clocks. A run has locked no checks yet, so it reads the
+    /// clocks before the rows. [`Clocks::store_of_run`] notices changes after the reading.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();

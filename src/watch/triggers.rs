@@ -73,7 +73,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// Warns once per session that a rule has stopped, because an error would make the client's write fail.
+/// Reports a stopped rule as a warning, once per session, because an error would make the client's write fail.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };

@@ -1,6 +1,7 @@
 //! Raises an alert's level even if the run that reports the alert fails.
 //!
-//! Shared memory contains a copy of the alert, because awty ends the process of a run that ignores its timeout.
+//! Shared memory contains a copy of the alert, because the process's own memory is lost when awty ends the process of a
+//! run that ignores its timeout.
 //!
 //! Invariant: the level is raised only if the check is unchanged since the run, because every change of the row also
 //! changes the check. If a run ends its own process, no level is raised.
@@ -63,8 +64,8 @@ pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     is_raised
 }
 
-/// Whether a client has stopped the row since the run. The check does not show the stop, because a stop does not change
-/// the check.
+/// Whether a client has stopped the row since the run read it. The check does not show a stop, because a stop does not
+/// change the check.
 fn is_stopped(rule: &rule::Rule, key: &Text) -> bool {
     let read = || stop::read(&rule.name, std::slice::from_ref(key));
     let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());

@@ -67,8 +67,8 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
 
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
-    // Locks the check before reading its row, so that the walk never overwrites a newer time of a client. The walk
-    // skips a check that a client has locked, because the client computes its time itself.
+    // Locks the check before reading its row, so that the walk never overwrites a newer time that a client has written.
+    // The walk skips a check that a client has locked, because the client computes the check's time itself.
     let moves = rule.walk != Walk::New;
     let free: HashSet<Text> =
         if moves { rule_check::lock_free(rule, keys).into_iter().collect() } else { HashSet::new() };

@@ -15,7 +15,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// Shortest time between two looks whether the worker must exit, because a look costs more than a quick run.
+/// Shortest time between two tests of whether the worker must exit, because a test costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -81,7 +81,7 @@ impl Worker {
     }
 
     /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys, so
-    /// that a primary that lost its connections does not run checks that the new primary also runs.
+    /// that a primary without connections does not run checks that the new primary runs too.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();

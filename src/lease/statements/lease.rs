@@ -22,8 +22,8 @@ statement! {
 }
 
 statement! {
-    /// Also returns the number of live leases, at most `most`. If `most` leases are live, the statement reads no
-    /// checks, and `is_due` is false.
+    /// Also returns the number of live leases, but counts at most `most`. If `most` leases are live, the statement
+    /// reads no checks, and `is_due` is false.
     pub fn ahead(job: &Text, now: Time, most: Option<i64>) -> (Ahead, i64) = query_latest(read_ahead),
     c"SELECT CASE WHEN $3 IS NULL OR n.live < $3
               THEN (SELECT true FROM awty.future_job AS f
@@ -147,7 +147,8 @@ statement! {
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// Does not use `f.held` alone, because a planner without statistics might read the whole index of held checks.
+// The condition is not `f.held` alone, because a planner without statistics might then read the whole index of held
+// checks.
 statement! {
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"

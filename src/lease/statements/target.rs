@@ -154,8 +154,8 @@ statement! {
 
 // Reads the targets one by one by index, so that the cost does not depend on the number of checks.
 statement! {
-    /// Returns targets of the job, and for each target whether a claim can give a lease for one of its checks. Stops
-    /// after `due` targets for which this is true, or after `steps` targets in all.
+    /// Returns targets of the job. A target is due if a claim can give a lease for one of its checks. Stops after `due`
+    /// due targets, or after `steps` targets.
     pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           (SELECT n.entity_name, d.is_due, 1, d.is_due::pg_catalog.int4
@@ -294,7 +294,8 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// Blocks calls to the target until `until`. A longer block stays. The caller must hold the target's lock.
+/// Blocks calls to the target until `until`, unless the target is already blocked for longer. The caller must hold the
+/// target's lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let is_free = exists(job, target) == lock(job, target);
     is_free && set_blocked(job, target, until, now, by, note)

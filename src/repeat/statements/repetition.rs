@@ -1,5 +1,5 @@
-//! Lock order: first the check's row, then its row in `awty_internal.repetition`, for reading and for writing. A run
-//! locks the second row only to end the repetition.
+//! Lock order for reads and writes: first the check's row, then its row in `awty_internal.repetition`. A run locks the
+//! second row only to end the repetition.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -143,8 +143,8 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// Scans the table if necessary, because awty.unregister() is rare. OFFSET 0 keeps the planner from using an index that
-// begins with another column.
+// The statement may scan the whole table, because awty.unregister() is rare. OFFSET 0 keeps the planner from using an
+// index that begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -152,7 +152,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// An entity's pending check stays, and the repetition continues after it.
+// Skips an entity that has a pending check. The repetition continues after this check.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
@@ -320,8 +320,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Planned times up to this limit get no check. If `passed` is `None`, the limit is the `first_check_at` of the pending
-/// check.
+/// Planned times up to `passed` get no check. `None` stands for the `first_check_at` of the pending check.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

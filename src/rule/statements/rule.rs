@@ -54,8 +54,8 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// Transactions with lower numbers may still use a replaced calendar, so the second walk waits for their end. The
-    /// number is 0 until the first walk begins.
+    /// Transactions with lower numbers than this number may still use a replaced calendar, so the second walk waits for
+    /// their end. The number is 0 until the first walk begins.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,
     pub swept_to: Option<Text>,
@@ -177,7 +177,7 @@ statement! {
 }
 
 statement! {
-    /// The next sweep begins with the first key.
+    /// The next sweep of the table begins with the first key.
     pub fn sweep_anew(name: &Text) = query,
     c"UPDATE awty.rule SET swept_at = NULL, swept_to = NULL WHERE rule = $1"
 }

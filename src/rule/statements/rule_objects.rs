@@ -127,7 +127,7 @@ statement! {
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 }
 
-/// Makes the function depend on the table, also after a restore, because a dump does not include the dependency.
+/// Makes the function depend on the table. After a restore, awty does this again, because a dump lacks the dependency.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     if has_dependency(function.oid, table.oid) {
         return;
@@ -174,7 +174,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // A rule with `stopped` must see every DELETE, because a row that meets the rule may have stored stops.
+    // A rule with `stopped` must see every DELETE, because awty may have stored stops even for a row that meets the
+    // rule.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),
@@ -252,8 +253,8 @@ pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
-        // Locks the table before deleting the rule's rows, because a run that reads the table may wait for them. The
-        // opposite order could deadlock.
+        // Locks the table before deleting the rule's rows. A run that has read the table may wait for the rule's rows,
+        // so the opposite order could deadlock.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);

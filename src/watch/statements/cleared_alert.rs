@@ -14,7 +14,8 @@ statement! {
           ) AS f))"
 }
 
-// `told_at` is NULL if an alert was reported, held, and released. It is before `raised_at` if only a reminder was sent.
+// If an alert was reported, held, and released, its `told_at` is NULL. If only a reminder was sent, `told_at` is before
+// `raised_at`.
 statement! {
     /// Clears the open alerts of these rows. For each alert that was reported at level 1 or above, schedules a check
     /// with the alert's number as the key.

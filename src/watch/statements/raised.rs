@@ -80,7 +80,7 @@ statement!(
 );
 
 /// Returns the new alerts, and the open alerts with the values that [`escalate`] will write later. If `tells` is false,
-/// the result may be empty.
+/// the caller uses no result, so the result may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -104,8 +104,8 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// Raises the level of open alerts and counts a report of each. Returns `false` if another transaction has locked or
-/// cleared one of them.
+/// Raises the level of open alerts and adds one to each alert's number of reports. Returns `false` if another
+/// transaction has locked or cleared one of the alerts.
 pub fn escalate(raised: &[Raised], now: Time) -> bool {
     let higher: Vec<&Raised> = raised.iter().filter(|raised| raised.id.is_some()).collect();
     let count = higher.len() as u64;
