@@ -196,8 +196,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // Searches again, because a run of a repetition may have inserted its next check while the first search waited
-        // for a lock.
+        // Searches again, because a run may have inserted its repetition's next check while the first search waited.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

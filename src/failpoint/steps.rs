@@ -1,4 +1,4 @@
-//! Lists all failpoints. A test compares the list with the calls of `failpoint!`.
+//! A test compares this list with the calls of `failpoint!`.
 
 pub struct Step {
     pub name: &'static str,

@@ -8,7 +8,6 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Reads the stored counters into shared memory before the first run.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };

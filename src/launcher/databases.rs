@@ -71,7 +71,6 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // If the database has no awty, the inspection removes the entry again.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)

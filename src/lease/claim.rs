@@ -113,8 +113,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Claims serve checks in the order of their turns (see `target::Chosen`). Equal turns are ordered by the time of the
-/// job's last service, then by due time and id.
+/// Claims serve checks in the order of their turns (see `target::Chosen`), then by the job's last service, the due time
+/// and the id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));

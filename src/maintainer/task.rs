@@ -29,7 +29,6 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// Exits if a command such as DROP DATABASE waits for this process.
 pub fn leave_if_wanted(database: pg_sys::Oid) {
     if !process::is_database_wanted(database) {
         return;

@@ -47,7 +47,6 @@ const RELATIONS: [Name; 21] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// awty locks the first `COMMON` relations for every purpose.
 const COMMON: usize = 15;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);

@@ -85,7 +85,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Returns whether the transaction keeps one snapshot, and therefore cannot see later commits of other transactions.
+/// Returns whether the transaction cannot see later commits of other transactions.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: reads a variable.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

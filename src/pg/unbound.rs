@@ -1,6 +1,6 @@
 //! Declares PostgreSQL functions that pgrx lacks, or declares in an unsuitable way.
 //!
-//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR. Each exception is explained.
+//! Invariant: unsafe functions are called under `catch`, because they may raise an ERROR.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 

@@ -157,8 +157,7 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Returns whether the postmaster has exited. This process must then exit, because no new server can start while a
-/// process of the old server is left.
+/// Returns whether the postmaster has exited. This process must then exit, because no new server can start before.
 pub fn is_orphan() -> bool {
     // SAFETY: a global of this process.
     let postmaster = unsafe { pg_sys::PostmasterPid };

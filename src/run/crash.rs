@@ -51,7 +51,7 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
         return abandoned;
     }
     // Two rows may contain the same check, because a worker may take over another worker's checks. The row with fewer
-    // checks comes first, so that a check that is alone in a row counts as having run alone.
+    // checks comes first, so that a check alone in its row counts as having run alone.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {

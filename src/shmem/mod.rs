@@ -189,8 +189,7 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
 }
 
 /// Corrects PostgreSQL's counter of held interrupts. If a library such as Citus catches an ERROR during an abort, the
-/// counter becomes negative. With a negative counter, pgrx does not release the lock on shared memory, and the process
-/// answers no signals.
+/// counter becomes negative. Then pgrx does not release the lock on shared memory, and the process answers no signals.
 fn correct_held_interrupts() {
     // SAFETY: a global of this process. No signal handler changes it.
     unsafe {

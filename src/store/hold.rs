@@ -88,7 +88,7 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// Skips a hold that a client is releasing. If the release is rolled back, a later inspection finds the hold.
+// If a client rolls back its release of a hold, a later inspection finds the skipped hold.
 statement! {
     /// Also returns checks that were held during their run, and are not marked as held yet.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,

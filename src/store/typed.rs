@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, Oid};
 /// Declares a statement as `pub fn name(parameters) -> Result = query, c"SQL"`. Another method of
 /// [`super::statement::Prepared`] can replace `query`. If the result is not an [`Outcome`], write `query(reader)`.
 ///
-/// The short form `name, [types], c"SQL"` returns the prepared statement, so that the caller can bind any parameters.
+/// The form `name, [types], c"SQL"` returns the statement itself, for other types of parameters.
 macro_rules! statement {
     ($name:ident, [$($type:ident),*], $sql:expr) => {
         fn $name() -> crate::store::statement::Prepared {

@@ -148,7 +148,7 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Also undoes calls in nested subtransactions, because a nested subtransaction has a higher number than the outer one.
+/// Also undoes calls in nested subtransactions, because a nested subtransaction has a higher number.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -159,7 +159,7 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// If a run of several checks fails, runs each half separately, down to single checks.
+/// If a run of several checks fails, runs each half separately.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {

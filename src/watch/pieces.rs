@@ -8,12 +8,10 @@ use std::time::Duration;
 /// Longest time for a piece that locks checks or alerts, because clients that change the rows wait for it.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
-/// Number of keys that a piece reads at first. It is small, because the rule's `until` may be slow and a piece has
-/// little time.
+/// Number of keys that a piece reads at first. It is small, because the rule's `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
-/// `visit` gets a key and a limit. It visits the keys after the given key, up to the limit, and returns the visited
-/// keys.
+/// `visit` visits up to a given number of keys after a given key, and returns the visited keys.
 ///
 /// Returns the last key of the piece, or `None` if no key is left. A piece takes at most half of the job's timeout. A
 /// piece that locks rows also takes at most [`LOCKED`].

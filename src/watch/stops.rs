@@ -52,7 +52,7 @@ pub enum Seeing {
 
 impl Clocks {
     /// A client must lock the rows' checks before reading the clocks. A run has locked no checks yet, so it reads the
-    /// clocks before the rows. [`Clocks::store_of_run`] notices changes after the reading.
+    /// clocks before the rows, and [`Clocks::store_of_run`] notices later changes.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();

@@ -75,8 +75,8 @@ fn compare(watched: &Watched, open: Vec<Found>, keys: &[Text], now: Time) -> boo
     }
     let by = ScheduledBy { role: watched.job.role, at: now };
     let (keys, versions): (Vec<Text>, Vec<Text>) = settled.into_iter().unzip();
-    // If a client has changed a row since the sweep read the row, the client has also written the row's alert. So this
-    // call skips the alert.
+    // A client that has changed a row since the sweep read it has also written the row's alert, so this call skips the
+    // alert.
     let free = alert::lock_unchanged(name, &keys, &versions);
     cleared::clear(watched, &free, by);
     alert::set_starts(name, &stays);

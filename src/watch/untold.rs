@@ -1,7 +1,7 @@
 //! Raises an alert's level even if the run that reports the alert fails.
 //!
-//! Shared memory contains a copy of the alert, because the process's own memory is lost when awty ends the process of a
-//! run that ignores its timeout.
+//! Shared memory contains a copy of the alert, because a run that ignores its timeout loses its process and the
+//! process's memory.
 //!
 //! Invariant: the level is raised only if the check is unchanged since the run, because every change of the row also
 //! changes the check. If a run ends its own process, no level is raised.

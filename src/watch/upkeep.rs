@@ -1,4 +1,4 @@
-//! Maintains rules: ends rules without a table, deletes old alerts, and repairs functions.
+//! Ends rules without a table, deletes old alerts, and repairs rules' functions.
 
 use super::statements::{cleared_alert, stop};
 use super::{CLEARED, end_rule};

@@ -1,5 +1,5 @@
-//! Walks through the rows that are older than their rule, in pieces and in key order, and adds checks for the rows. If
-//! a calendar was replaced, moves the rule's pending checks.
+//! Adds checks for rows that are older than their rule, in pieces and in key order. If a calendar was replaced, moves
+//! the rule's pending checks.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};

@@ -150,7 +150,6 @@ impl Worker {
         is_time
     }
 
-    /// The flush at the end makes all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());

@@ -131,8 +131,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims, and the number of times that awty has suspected a check of the database. If this
-    /// number has changed, the caller's list of suspects is outdated.
+    /// Returns the granted claims and the counter of suspected crashes. If the counter has changed, the caller's list
+    /// of suspects is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

@@ -1,5 +1,5 @@
-//! Prepares and executes queries that call functions by OID. A call by name could become ambiguous, because another
-//! role can create a function of the same name with default arguments.
+//! Prepares and executes queries that call functions by OID, because another role's function with default arguments
+//! could make a call by name ambiguous.
 //!
 //! In the query's text, a marked column reference takes the place of each call (see [`call`]). A parser hook then
 //! inserts the call.

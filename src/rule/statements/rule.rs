@@ -139,7 +139,6 @@ statement!(
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
 statement! {
-    /// Requests a walk that moves pending checks to times of the new calendar.
     pub fn walk_moved(name: &Text) = query,
     c"UPDATE awty.rule SET walk = CASE WHEN walk IN ('new', 'changed') THEN 'changed' ELSE 'moved' END, walked_to = NULL, walk_after = '0'
       WHERE rule = $1"

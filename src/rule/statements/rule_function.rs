@@ -15,7 +15,6 @@ pub struct StoredFunction {
 }
 
 statement! {
-    /// Uses the latest snapshot, as [`super::rule::find`] does.
     pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
       WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"

@@ -87,8 +87,8 @@ statement! {
 }
 
 statement! {
-    /// Writes the given open alerts without changing their values, so that [`lock_unchanged`] skips them. Skips alerts
-    /// that another transaction has locked. Returns the keys of the written alerts.
+    /// Writes the given open alerts without a change, so that [`lock_unchanged`] skips them. Skips locked alerts.
+    /// Returns the keys of the written alerts.
     pub fn touch(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"UPDATE awty.alert AS a SET level = a.level
       WHERE a.id = ANY (ARRAY(

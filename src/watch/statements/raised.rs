@@ -80,7 +80,7 @@ statement!(
 );
 
 /// Returns the new alerts, and the open alerts with the values that [`escalate`] will write later. If `tells` is false,
-/// the caller uses no result, so the result may be empty.
+/// the caller ignores the result, so it may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
