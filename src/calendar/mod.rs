@@ -106,7 +106,7 @@ fn read(stored: Stored) -> Option<Known> {
 }
 
 /// Calls `follow` for each calendar whose zone data differ from the stored hash. If another session has locked rows
-/// that `follow` needs, skips the calendar until this function is called again.
+/// that `follow` needs, skips the calendar until the next call.
 pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {
     for stored in calendar::hashed(now) {
         let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };

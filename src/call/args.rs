@@ -157,8 +157,7 @@ impl Args {
     }
 }
 
-/// Also limits the digits of numbers: a short jsonb value may contain very long numbers, and a claim returns the value
-/// as text.
+/// Also limits the digits of numbers, because a claim returns the value as text.
 pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     let size = size(args);
     // SAFETY: the caller guarantees a jsonb.

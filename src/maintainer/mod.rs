@@ -313,7 +313,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // Locks awty's tables again, because VACUUM has ended the transaction and so released the locks.
+        // Locks awty's tables again, because VACUUM has ended the transaction.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

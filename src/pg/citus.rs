@@ -18,7 +18,7 @@ static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
 /// If the transaction wrote on only one other node, Citus would commit on that node first, in one phase. After a crash
 /// before the local commit, awty would repeat the run. With two phases, Citus sends COMMIT PREPARED after the local
-/// commit record, so the local commit record must be flushed before.
+/// commit record, so this record must be flushed before COMMIT PREPARED.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions read or set a variable of Citus, and raise nothing.

@@ -70,8 +70,6 @@ unsafe fn insert_into<const N: usize>(
     }
 }
 
-/// Returns the state that tuple routing needs.
-///
 /// # Safety
 ///
 /// `relation` stays open as long as `estate` exists. The memory context of `estate` is current.

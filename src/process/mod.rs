@@ -157,7 +157,8 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Returns whether the postmaster has exited. This process must then exit, because no new server can start before.
+/// Returns whether the postmaster has exited. This process must then exit, because it would keep a new server from
+/// starting.
 pub fn is_orphan() -> bool {
     // SAFETY: a global of this process.
     let postmaster = unsafe { pg_sys::PostmasterPid };

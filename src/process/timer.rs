@@ -43,8 +43,8 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout)) };
 }
 
-/// At the time limit, [`arm_cancel`] or `statement_timeout` cancels the call. The function can catch the cancellation
-/// and then change `statement_timeout`. Therefore this timer ends the session [`GRACE`] later.
+/// Ends the session [`GRACE`] after the cancellation by [`arm_cancel`] or `statement_timeout`, because the function can
+/// catch the cancellation and then change `statement_timeout`.
 pub fn arm_terminate(timeout: Duration) {
     // SAFETY: reads a setting.
     let of_statement = u64::try_from(unsafe { pg_sys::StatementTimeout }).unwrap_or_default();

@@ -1,5 +1,3 @@
-//! Implements `awty.repeat()`.
-//!
 //! Invariant: one transaction writes a row of `awty_internal.repetition` and the row's check.
 
 use super::replaced;

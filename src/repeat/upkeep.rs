@@ -1,5 +1,5 @@
-//! Computes the due times of repetitions again after a start of the server, because PostgreSQL may have new zone data.
-//! Skips locked checks.
+//! Computes the due times of repetitions again after a server start, because PostgreSQL may have new zone data. Skips
+//! locked checks.
 
 use super::of;
 use super::statements::{repetition, upkeep};

@@ -13,14 +13,13 @@ pub struct RoleEntry {
     /// Earliest due time of the checks that a worker is handling, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
     /// When a worker must search for the checks of a prepared transaction, and the earliest due time of these checks.
-    /// No worker sees the checks before COMMIT PREPARED.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
     /// Number of consecutive failures of the role's workers. A worker fails if it cannot connect, read or write, or is
     /// terminated during a run.
     pub failures: u32,
     pub last_served: u64,
-    /// Hash of the last logged invalid job rows, so that each row is logged once.
+    /// Hash of the last logged invalid job rows.
     pub complaint: u64,
 }
 

@@ -135,8 +135,7 @@ statement!(
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
 );
 
-// Does not use ON CONFLICT, because it would also lock the row of check_stat. In awty.travel(), each lock lengthens the
-// row's list of lockers.
+// Does not use ON CONFLICT, because it would also lock the row of check_stat (see check_row/own.rs).
 statement! {
     fn again(
         id: i64, slot: Time, done: i32, attempt: i32, run_time: TimeDelta, started_at: Time, lateness: TimeDelta,

@@ -131,7 +131,6 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         Err(mut failure) => {
             let is_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if is_cancelled && !struck {
-                // The user has cancelled the client's statement.
                 error::cancelled(failure.message);
             }
             if is_cancelled {

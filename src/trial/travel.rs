@@ -188,7 +188,6 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
         Err(mut failure) => {
             let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if timed_out && !struck {
-                // The user has cancelled the client's statement.
                 error::cancelled(failure.message);
             }
             if timed_out {

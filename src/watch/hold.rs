@@ -1,7 +1,7 @@
 //! Holds and releases alerts. A held alert still rises to the next level, but is not reported.
 //!
-//! Invariant: a session locks the row's check before the row's alert, and also writes the check, so that a concurrent
-//! run of the check is rolled back.
+//! Invariant: a session that holds or releases an alert also writes the row's check, so that a concurrent run of the
+//! check is rolled back.
 
 use super::silence;
 use super::statements::alert::{self, Held, NewHold};

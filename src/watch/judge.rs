@@ -1,6 +1,4 @@
 //! Runs the job of a rule: reads the rows of due checks, and raises alerts for late rows.
-//!
-//! The run locks open alerts only after the rule's function has returned, so that no client waits for this function.
 
 use super::statements::alert::{self, Open};
 use super::statements::raised::{self, Raised};
@@ -36,7 +34,7 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     for (place, again) in judged(watched, given, &rows, now)? {
         answers[place] = again;
     }
-    // Walks and sweeps lock checks and alerts, so the run does them after all calls of the rule's functions.
+    // Walks and sweeps lock checks and alerts, so they come after all calls of the rule's functions.
     for (place, work) in special {
         answers[place] = work(watched, now);
     }

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 
 const POLL: TimeDelta = TimeDelta::seconds(5);
 
-/// Visits one piece of the rows. Returns when to continue, or `None` if all rows were visited.
+/// Returns when to continue, or `None` if all rows were visited.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let adds_rows = rule.walk.adds_rows();
@@ -26,8 +26,6 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
         Walk::Done => return None,
         Walk::Again if !rule.walk_after.as_ref().is_none_or(rule::have_ended) => return Some(later(now, POLL)),
         Walk::Again => rule::forget_open(&rule.name),
-        // Each transaction that has used the old calendar began before this one. So the second walk waits for all
-        // transactions that are open now.
         _ if rule.walk_after.as_ref().is_some_and(|after| after.as_bytes() == b"0") => rule::note_open(&rule.name),
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Handles runs whose worker process has ended. The checks of a run stay claimed until it is handled.
+//! Handles runs whose worker process has ended.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;

@@ -37,7 +37,6 @@ impl Definition {
         self.since.as_ref().map(|since| ("since", since)).or(self.due.as_ref().map(|due| ("due", due)))
     }
 
-    /// If the calendar's row was deleted by hand, all time counts as open.
     pub fn levels(&self) -> Result<Levels<Local>, LevelError> {
         let calendar = self.calendar.as_ref().and_then(calendar::find).map(|known| Rc::clone(&known.calendar));
         Levels::new(self.within, self.escalate.clone(), calendar)?.telling(self.remind.clone(), self.every)

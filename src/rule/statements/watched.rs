@@ -20,7 +20,7 @@ pub struct Source {
     pub until: RowFunction,
     pub start: Option<RowFunction>,
     pub stopped: Option<RowFunction>,
-    /// Whether settings of the session can change the results of the rule's functions.
+    /// Whether session settings can change the results of the rule's functions.
     pub by_settings: bool,
     new_rows: String,
 }

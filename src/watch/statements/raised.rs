@@ -104,8 +104,8 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// Raises the level of open alerts and adds one to each alert's number of reports. Returns `false` if another
-/// transaction has locked or cleared one of the alerts.
+/// Raises the level of open alerts, and counts a report for each alert. Returns `false` if another transaction has
+/// locked or cleared one of the alerts.
 pub fn escalate(raised: &[Raised], now: Time) -> bool {
     let higher: Vec<&Raised> = raised.iter().filter(|raised| raised.id.is_some()).collect();
     let count = higher.len() as u64;

@@ -1,5 +1,5 @@
 //! Lock order: the row's check, the row's alert, then the row's stops. A run locks alerts and stops only after all user
-//! functions have returned, and skips locked rows.
+//! functions have returned, so that no client waits for these functions. A run skips locked rows.
 
 use super::alert::moment;
 use crate::pg::array::{self, TIME};
