@@ -70,8 +70,8 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held. The row's check may be held because its runs crashed. The code below releases
-        // the check.
+        // The row's alert was not held. But the row's check may be held because its runs crashed, so the code below
+        // releases the check.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }

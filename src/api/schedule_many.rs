@@ -259,8 +259,8 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Locks the checks one by one in the order of their keys. While this session waits for a lock, a run may
-        // schedule the key's next check, which must be locked before the checks of later keys.
+        // Locks the checks one by one. While this session waits for a lock, a run may schedule the key's next check,
+        // which must be locked before the checks of later keys.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

@@ -157,7 +157,7 @@ impl Args {
     }
 }
 
-/// Also limits the digits of numbers, because a claim returns the value as text.
+/// Limits the value's size and the digits of its numbers, because a claim returns the value as text.
 pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     let size = size(args);
     // SAFETY: the caller guarantees a jsonb.

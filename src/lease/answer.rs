@@ -170,7 +170,7 @@ fn is_everybodys(trouble: &Failure) -> bool {
 }
 
 const VOID: &str = "void";
-/// The report was not stored, because a client has locked the check. The worker must send it again.
+/// The report was not stored, because a client has locked the check. The worker must send the report again.
 const BUSY: &str = "busy";
 
 #[derive(Clone, Copy, PartialEq, Eq)]

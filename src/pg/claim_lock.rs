@@ -1,6 +1,6 @@
 //! Exclusive locks on the claims of a job, or on the state of a target.
 //!
-//! They are object locks whose class is the OID of a table, because no SQL command takes such a lock.
+//! They are object locks whose class is the OID of a table, because no SQL command takes these locks.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;

@@ -16,8 +16,7 @@ pub type Column = (&'static CStr, pg_sys::Oid);
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Inserts rows that have a value for each column. Stops at the first row that only SQL can insert. Returns the number
-/// of inserted rows.
+/// Inserts rows that have a value for each column. Stops at the first row that only SQL can insert.
 pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &[[Option<pg_sys::Datum>; N]]) -> usize {
     // SAFETY: the caller has locked the table. After an ERROR, the abort closes the relations and frees the memory.
     as_owner(|| unsafe {

@@ -157,8 +157,8 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Returns whether the postmaster has exited. This process must then exit, because it would keep a new server from
-/// starting.
+/// Returns whether the postmaster has exited. This process must then exit, because this process would keep a new server
+/// from starting.
 pub fn is_orphan() -> bool {
     // SAFETY: a global of this process.
     let postmaster = unsafe { pg_sys::PostmasterPid };

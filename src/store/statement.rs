@@ -80,7 +80,6 @@ impl Statement {
         }
     }
 
-    ///
     /// # Safety
     ///
     /// SPI must be connected.

@@ -181,7 +181,7 @@ fn own_table(args: &Args) -> Result<Described> {
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
     // Checks the right before taking the lock, so that a caller without the right cannot lock another user's table.
-    // Checks the right again, because it may have changed.
+    // Checks the right again, because the right may have changed.
     judge()?;
     table_lock::against_writes(oid);
     judge()

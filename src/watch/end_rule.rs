@@ -1,4 +1,4 @@
-//! Ends a rule, or all checks of a job. The cleared alerts and the history stay.
+//! Ends a rule, or all checks of a job. Keeps the cleared alerts and the history.
 
 use super::statements::{alert, cleared_alert, stop};
 use crate::pg::subtransaction::has_one_snapshot;

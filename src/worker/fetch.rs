@@ -282,8 +282,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns how long to wait before a search for checks that could not run, or `None` if an audit finds the checks,
-    /// because the wait is longer than `patience`.
+    /// Returns how long to wait before the next search for checks that could not run. If the wait is longer than
+    /// `patience`, returns `None`, because an audit then finds the checks.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {

@@ -320,7 +320,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Planned times up to `passed` get no check. `None` stands for the `first_check_at` of the pending check.
+/// Planned times up to `passed` get no check. If `passed` is `None`, the limit is the `first_check_at` of the pending
+/// check.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

@@ -239,8 +239,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// Searches triggers by name first, because a table may have thousands. If one is missing, searches all, because the
-/// owner may have renamed it.
+/// Searches triggers by name first, because a table may have thousands of triggers. If a trigger is missing, searches
+/// all, because the owner may have renamed it.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
     let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];

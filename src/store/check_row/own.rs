@@ -1,7 +1,7 @@
 //! Reads the row of a check that this transaction itself has written, as `awty.travel()` does.
 //!
 //! This row needs no lock. Each lock would lengthen a list of lockers that all later runs read. Therefore
-//! `awty.travel()` also releases its locks on other rows at once. This is safe, because a transaction with
+//! `awty.travel()` also releases its locks on other rows immediately. This is safe, because a transaction with
 //! `awty.travel()` never commits.
 
 use super::{Locked, Row, Table};

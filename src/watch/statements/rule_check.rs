@@ -36,7 +36,7 @@ statement! {
 }
 
 // Moves only pending checks, so each INSERT meets a conflict. ON CONFLICT always finds the row by index. For an UPDATE
-// with `NOT p.held`, the planner could read a whole index of checks instead.
+// with `NOT p.held`, the planner could read a whole index of checks.
 statement! {
     fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
