@@ -25,8 +25,8 @@ pub const PIECE: i64 = 1000;
 /// may take milliseconds.
 const OF_ROLE: Duration = Duration::from_millis(200);
 
-/// Each job gets an equal share of the leases, so that a role that keeps its checks locked does not delay other roles'
-/// jobs.
+/// Each job gets an equal share of `PIECE` leases, so that a role that keeps its checks locked does not delay other
+/// roles' jobs.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);

@@ -33,7 +33,7 @@ pub struct Chosen {
     /// The chosen checks. Each check has its position among the checks of its target, and the position of its target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
-    /// Earliest time at which one of the targets that allow no call now allows a call.
+    /// Earliest time at which a target that currently allows no call will allow a call.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,

@@ -54,8 +54,8 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// awty takes the strongest lock of a purpose first, because a transaction that reads and later writes could deadlock
-/// with REINDEX. REINDEX first blocks writers, and then also readers.
+/// awty takes a purpose's strongest lock from the start, because a transaction that reads and later writes could
+/// deadlock with REINDEX. REINDEX first blocks writers, and then also readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,

@@ -2,7 +2,7 @@ use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Overrides settings of the role or the database that could stop checks or could run checks as the wrong role.
+/// Overrides settings of the role or the database that could stop checks or make checks run as the wrong role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
