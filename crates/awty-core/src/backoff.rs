@@ -4,7 +4,8 @@ use chrono::TimeDelta;
 use std::time::Duration;
 
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
-/// awty changes the wait of an external worker's check at random by at most this many thousandths.
+/// Largest random change of the wait before an external worker's failed check is tried again, in thousandths of the
+/// wait.
 const SPREAD: u64 = 200;
 
 /// The wait starts at `retry_after`, and doubles with each further failure in a row.
@@ -13,7 +14,7 @@ pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
 }
 
-/// Turns the random number `chance` into a change of a wait, in thousandths.
+/// Turns the random number `chance` into a change of a wait, in thousandths of the wait.
 pub fn spread(chance: u64) -> i32 {
     let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32

@@ -1,7 +1,7 @@
 //! The checks that a worker runs or has prefetched.
 //!
-//! Invariant (promise P4): two workers never claim the same check at the same time, because the caller holds one lock
-//! for the lists of all workers.
+//! Invariant (promise P4 in docs/promises.md): two workers never claim the same check at the same time, because the
+//! caller holds one lock for the lists of all workers.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Ids<const N: usize> {
@@ -38,8 +38,8 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Returns all `wanted` checks that no other worker has prefetched. Adds these checks to the list until the list is
-    /// full.
+    /// Returns all `wanted` checks that no other worker has prefetched. Adds as many of them to this worker's list as
+    /// the list can hold.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

@@ -1,4 +1,5 @@
-//! Recognises an SQL command in place of a function's name by its first word and the space after this word.
+//! Recognises an SQL command that was given instead of a function's name. The command begins with a known word and a
+//! space.
 
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
 const QUOTED: [&str; 13] = [

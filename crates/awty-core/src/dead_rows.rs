@@ -1,7 +1,6 @@
 //! Decides when awty vacuums its table of pending checks, because autovacuum runs too rarely.
 //!
-//! Invariant: two vacuums are at least [`PAUSE`] apart. If the first one failed, they are at least [`AFTER_FAILURE`]
-//! apart.
+//! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first vacuum failed.
 
 use crate::Mono;
 use std::time::Duration;
@@ -9,8 +8,8 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// A large table is vacuumed at this many dead rows per page. For comparison, a page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, because a short backlog
-/// may be over by then.
+/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, so that it does not
+/// disturb the work on a short backlog of checks.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 

@@ -38,7 +38,7 @@ pub struct Figures {
     pub other: u64,
     pub met: u64,
     pub late_rows: u64,
-    /// A run of several checks adds its duration only once.
+    /// Sum of the durations of all runs. A run of several checks counts only once.
     pub run_time: TimeDelta,
     pub max_run_time: TimeDelta,
     pub late: [u64; LATE.len() + 1],

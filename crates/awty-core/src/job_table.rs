@@ -71,7 +71,7 @@ impl JobRow {
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
     /// For each row, a hash of its database and job name, or 0 if the row is free. A search compares hashes, because
-    /// comparing all names takes longer than many runs.
+    /// comparing all names would take longer than a short run.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,

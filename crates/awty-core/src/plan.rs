@@ -16,7 +16,7 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// A check that no worker has taken may be due at this time. A worker that finds no such check clears this hint.
+    /// A check that no worker has taken may be due at this time. A worker that finds no untaken check clears this time.
     pub due: Option<Time>,
     /// `None` means that a worker of the role is free.
     pub behind_since: Option<Mono>,
@@ -28,8 +28,8 @@ pub struct Role {
     pub stuck: u32,
     /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,
-    /// The role with the lowest value gets the next worker. When a worker starts or ends, its role gets a new highest
-    /// value.
+    /// The role with the lowest value gets the next worker. When a worker starts or ends, its role gets the highest
+    /// value of all roles.
     pub last_served: u64,
 }
 

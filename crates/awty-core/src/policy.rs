@@ -39,7 +39,7 @@ pub struct Failed {
     pub timed_out: bool,
     pub is_final: bool,
     pub retry_at: Option<Time>,
-    /// The wait before the next attempt is changed by this many thousandths.
+    /// Change of the wait before the next attempt, in thousandths of the wait.
     pub spread: i32,
 }
 
@@ -70,7 +70,7 @@ pub enum After {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar(pub TimeDelta);
 
-/// Returns the first possible check time at or after `t` that is later than `now`. Refuses a time beyond `max_horizon`.
+/// Returns the first slot at or after `t`, or after `now` if `t` has passed. Refuses a time beyond `max_horizon`.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     if t > limits.horizon(now) {
         return Err(TooFar(limits.max_horizon));
@@ -82,8 +82,8 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// The job's checks have been able to run since `able_since`, when the server was started or promoted, or the job was
-/// enabled, adopted or resumed.
+/// Nothing has stopped the job's checks since `able_since`. This is the last time at which the server was started or
+/// promoted, awty was enabled, the database was adopted, or the job was resumed.
 ///
 /// If the clock is set back before `able_since`, the caller must store `now` as `able_since`.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
@@ -103,8 +103,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Returns whether no check could run before the slot had passed. If a check only waited for other runs, it was not
-/// missed.
+/// Returns whether the job's checks became able to run only after the slot had passed. A check that only waited for
+/// other runs was not missed.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
@@ -127,7 +127,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// If `how` is a `bool`, it says whether the time limit ended the run.
+/// A `bool` as `how` says whether the time limit ended the run.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);

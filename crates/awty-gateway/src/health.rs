@@ -100,7 +100,8 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Logs a reason only if it still holds one look later, because some reasons end with the first claim.
+        // Logs a reason only if two looks in a row find it, because some reasons disappear after the gateway's first
+        // claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");

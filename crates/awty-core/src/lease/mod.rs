@@ -66,8 +66,8 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// If only `at_most_once` makes the failure final, `retry_at` is ignored, so that it cannot delay the next
-    /// scheduled check.
+    /// If the failure is final only because of `at_most_once`, `retry_at` is ignored, so that `retry_at` cannot delay
+    /// the next scheduled check.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);

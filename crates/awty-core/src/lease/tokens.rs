@@ -5,9 +5,9 @@
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// If a bucket's time is more than this in the future, the clock was set back, and the bucket counts as full.
+/// If a bucket's time is ahead of the clock by more than this, the clock was set back, and the bucket counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token counts as whole if it lacks less than this part, because fractions are rounded.
+/// A token counts as whole if less than this fraction is missing, because fractions are rounded.
 const NEARLY: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

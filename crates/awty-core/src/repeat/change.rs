@@ -33,12 +33,13 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled has no planned time, so planned times up to now get no further check.
+        // If a client scheduled the check, the check has no planned time. Planned times up to now then get no further
+        // check.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the new jitter, the planned time has passed. With the old jitter, its check is still to come, so the
-            // check is kept.
+            // With the new jitter, the check's slot has already passed. The check is kept, because its slot with the
+            // old jitter is still to come.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -46,7 +47,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Applies [`Self::used_when_over`] to the planned times of `new`. `None` means `occurrence.first`.
+    /// Applies [`Self::used_when_over`] to the plan `new`. `None` means that planned times up to `occurrence.first` get
+    /// no further check.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

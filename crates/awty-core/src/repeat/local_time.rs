@@ -53,7 +53,7 @@ impl Zone for Fixed {
     }
 }
 
-/// The returned period ends after `t`, so that a loop over periods ends.
+/// The returned period ends after `t`, so that each step of a loop over periods moves forward in time.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

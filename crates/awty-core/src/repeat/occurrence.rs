@@ -24,8 +24,8 @@ pub struct Occurrence {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// Planned times before this time get no further check. The planned time at this time gets one, because a client
-    /// replaced its check before the check ran.
+    /// Of the planned times up to this slot, only the last one still gets a check, because a client replaced the slot's
+    /// check before the check ran.
     Before(Time),
     /// A planned time gets no further check if its delayed time (planned time plus delay) is at or before this time.
     Through(Time),
@@ -170,7 +170,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Each planned time up to the returned time has a check that is due at or before `t`.
+    /// Subtracts the longest jitter and the widest slot from `t`. So each planned time up to the result has a check
+    /// that is due at or before `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

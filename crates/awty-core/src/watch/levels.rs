@@ -9,8 +9,8 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-/// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, each row has its own
-/// due time. Higher levels count from the same start.
+/// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, level 1 is due at the
+/// row's own due time. Higher levels count from the start or from the row's own due time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -26,8 +26,8 @@ pub enum LevelError {
     Within,
     Escalate(usize),
     TooMany,
-    /// The reminder at this index is not positive, or not longer than the previous reminder in the same unit (days or
-    /// hours).
+    /// The length of the reminder with this number is not positive, or not shorter than the previous length in the same
+    /// unit (days or hours).
     Remind(usize),
     TooManyReminders,
     Every,
@@ -58,8 +58,8 @@ impl<Z: Zone> Levels<Z> {
         Ok(levels)
     }
 
-    /// Reminders come before level 1, and the longest comes first. The alert of the last level is sent again after each
-    /// `every`.
+    /// Reminders come before level 1, in order from the longest length to the shortest. The alert of the last level is
+    /// sent again whenever `every` has passed.
     pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
         if remind.len() > MAX_REMINDERS {
             return Err(LevelError::TooManyReminders);
@@ -101,7 +101,7 @@ impl<Z: Zone> Levels<Z> {
         self.calendar.as_deref()
     }
 
-    /// `start` is the start of the row's clock, or its due time.
+    /// `start` is the start of the row's clock, or the row's own due time.
     pub fn due(&self, start: Time) -> Time {
         self.after(start, self.within)
     }
@@ -112,13 +112,13 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // No level may be due before a lower level. Lengths in the same unit (days or hours) grow with the level, so
-        // only the nearest lower level in the other unit must be compared.
+        // A level must not be due before a lower level. Lengths in the same unit (days or hours) grow with the level,
+        // so this level is compared only with the nearest lower level in the other unit.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Postpones `time` by the stops of the row's clock, in their order. Each stop that begins before the postponed
+    /// Postpones `time` by the stops of the row's clock, earliest first. Each stop that begins before the postponed
     /// time adds the open time of the stop. Only the parts of stops after `from` count.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
@@ -138,10 +138,11 @@ impl<Z: Zone> Levels<Z> {
         })
     }
 
-    /// If an alert that was due at the slot `due` must wait for the calendar to open, returns the next opening. If the alert
-    /// may be raised now, returns `None`.
+    /// If an alert that was due at the slot `due` must wait for the calendar to open, returns the next opening. If the
+    /// alert may be raised now, returns `None`.
     ///
-    /// While the calendar is closed, an alert may be raised until one slot width after `due`. If an opening contains no
+    /// Even while the calendar is closed, an alert may be raised until one slot width after `due`. If an open period
+    /// has no
     /// slot, the first slot after the opening counts as open.
     pub(super) fn shut_until(&self, due: Time, width: Width, now: Time) -> Option<Time> {
         let calendar = self.calendar.as_deref()?;
@@ -161,8 +162,8 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
-    /// opening if the calendar is closed. At its closing, the calendar still counts as open, because open time may end
-    /// then.
+    /// opening if the calendar is closed. The moment of closing counts as open, because a length of open time may end
+    /// at this moment.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

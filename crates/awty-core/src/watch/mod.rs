@@ -33,13 +33,13 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. Level 0 means that a reminder was due or a client holds the alert, although
-    /// the row is not late.
+    /// The highest level that was raised. Level 0 means that the row is not late, but a reminder was due or a client
+    /// holds the alert.
     pub level: u32,
     /// Whether the alert was sent at its present level. Messages before the end of the last hold do not count.
     pub is_told: bool,
     pub told_at: Option<Time>,
-    /// A reminder that was not sent because of a hold also sets this time.
+    /// Time of the last reminder, including reminders that were not sent because of a hold.
     pub reminded_at: Option<Time>,
     pub hold: Option<Hold>,
 }
@@ -137,7 +137,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // The rule may have lost the alert's level since the alert was raised.
+            // The rule may no longer have the alert's level, because clients can change a rule.
             let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const EACH: usize = 2;
 pub const CHANGES: usize = 3;
-/// Only reads and look-ups of tokens use these database connections.
+/// Number of database connections that are only for reads and for looking up tokens.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
 /// A read that takes longer than this makes its role slow for [`SLOW_FOR`].

@@ -105,7 +105,7 @@ pub(super) enum Write {
     Period(Length),
 }
 
-/// Compares `period` with the schedule's period, and with the client's period if awty has rounded it up.
+/// Returns whether `period` is the schedule's period, or the period that a client gave before awty rounded it up.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")

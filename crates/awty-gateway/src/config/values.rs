@@ -15,7 +15,7 @@ pub struct Config {
     pub name: String,
     pub credentials: PathBuf,
     pub grants: Grants,
-    /// `None` means the database's `awty.slot`.
+    /// Shortest period of a schedule. If `None`, this is the database's `awty.slot`.
     pub min_period: Option<Length>,
     pub max_period: Length,
     pub timeout: Length,

@@ -13,8 +13,8 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// Commits asynchronously, so that the page can answer and report a missing standby. A crash may therefore lose the
-/// token's time of last use.
+/// Commits asynchronously, because other commits wait for a missing standby, and the page must report this standby. A
+/// crash may lose the token's time of last use.
 const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
     LATERAL awty_http_internal.token_of(CASE WHEN s.setting IS NOT NULL THEN $1::bytea END) AS t";

@@ -52,7 +52,7 @@ pub struct Definition {
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
-    /// The gateway drops a call that would start more than this after its planned time.
+    /// Maximum time between a call's planned time and its start. The gateway drops calls that would start later.
     pub max_lateness: Option<Length>,
     pub success: Statuses,
     pub sign: bool,

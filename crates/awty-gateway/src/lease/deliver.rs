@@ -38,7 +38,8 @@ pub(super) async fn deliver(
     let lateness = seconds(now - lease.delivery.next_check_at);
     let done = caught(work(&worker, &mut lease, room, queue, lateness)).await;
     let (verdict, result, duration) = done.unwrap_or_else(|| {
-        // The task has panicked. Without this answer, heartbeats extend the lease until its deadline.
+        // The call's task has panicked. This failure ends the lease, because heartbeats would extend it until its
+        // deadline.
         let message = "internal: the gateway could not make this call; its log says why".into();
         not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
     });

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// Claims from one job after the other, and skips the jobs whose claims fail.
+    /// Claims from each job in turn, and skips the jobs whose claims fail.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],

@@ -3,7 +3,7 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use crate::visitor::Browser;
 
-/// Maximum memory of the gateway in KiB. Without the gateway's limits, the row of one check takes 140 MB.
+/// Maximum memory of the gateway in KiB. Without the gateway's limits, a single check of this test takes 140 MB.
 const MOST: u64 = 120 * 1024;
 
 #[test]

@@ -35,7 +35,8 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// If `length` is missing, the gateway makes at most 200 calls at once, so that the neighbours can reach this limit.
+/// A run without `length` is short. The gateway then makes at most 200 calls at once, so that the neighbours reach this
+/// limit in a short time.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

@@ -45,7 +45,8 @@ fn a_function_is_tried_and_undone() {
     until("the lock of the function to end with its session", || {
         if shop.text(locked) == "0" { Ok(()) } else { Err(shop.text(locked)) }
     });
-    // A token with scope `read` sees only the statement. An external job has no function, so the page shows nothing.
+    // For scope `read`, the page shows the statement without a button. For an external job, the page shows neither,
+    // because the job has no function.
     let reader = Browser::of(&shop, &gateway, "app", "read");
     assert!(!reader.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
     assert_eq!(reader.post(LIFE, &[("job", "done")]).status, 403);
