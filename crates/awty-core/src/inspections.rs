@@ -13,8 +13,7 @@ pub const SOON: Duration = Duration::from_secs(5);
 /// An inspection is repeated after this time if no process was free, or if the inspection stopped so that DROP DATABASE
 /// could continue.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Databases that may lack awty are inspected this much later than others, because each inspection costs about 10 ms of
-/// CPU.
+/// Delay before a database that may lack awty is inspected, because each inspection costs about 10 ms of CPU.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

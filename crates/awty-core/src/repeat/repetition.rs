@@ -14,7 +14,7 @@ pub struct Repetition<Z> {
     pub plan: Plan<Z>,
     pub jitter: Jitter,
     pub width: Width,
-    /// Planned times that are older than this when a pause ends get no check.
+    /// Maximum age of planned times that still get a check when a pause ends.
     pub catch_up: TimeDelta,
 }
 

@@ -5,7 +5,7 @@
 use crate::Time;
 use std::ops::Range;
 
-/// If a row gets more past stops than this, its two oldest stops are joined.
+/// Maximum number of past stops of a row. If there are more, the two oldest stops are joined.
 pub const MAX_STOPS: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

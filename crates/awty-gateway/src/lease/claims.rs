@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// awty allows at most this many checks in one claim.
+/// Maximum number of checks that awty allows in one claim.
 const LARGEST: usize = 1_000;
 /// A claim of several jobs takes fewer checks, because all calls of a claim begin together, and one tenant's due checks
 /// must not delay the calls of others.
@@ -60,7 +60,7 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // If the first failed claim means that a job was removed, the gateway only reads the list of jobs
+                // If the first failure in a row means that a job is gone, the gateway only reads the list of jobs
                 // again.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);

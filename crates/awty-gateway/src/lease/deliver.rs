@@ -38,8 +38,7 @@ pub(super) async fn deliver(
     let lateness = seconds(now - lease.delivery.next_check_at);
     let done = caught(work(&worker, &mut lease, room, queue, lateness)).await;
     let (verdict, result, duration) = done.unwrap_or_else(|| {
-        // The call's task has panicked. This failure ends the lease, because heartbeats would extend it until its
-        // deadline.
+        // The call's task has panicked. Without an answer, heartbeats would extend the lease until its deadline.
         let message = "internal: the gateway could not make this call; its log says why".into();
         not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
     });

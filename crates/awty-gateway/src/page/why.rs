@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// The clocks of two machines may differ by this much, because the measured difference includes the time of a query.
+/// A smaller difference of two clocks is ignored, because the measured difference includes the time of a query.
 const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(5);
 
 pub async fn show(visit: Visit) -> View {

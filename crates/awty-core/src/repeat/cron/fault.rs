@@ -3,7 +3,7 @@
 use super::field::Field;
 use std::fmt;
 
-/// An expression is at most this many bytes long.
+/// Maximum length of an expression in bytes.
 pub const MOST_SHOWN: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

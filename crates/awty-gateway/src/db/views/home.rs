@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_postgres::types::ToSql;
 
 pub const MANY: i64 = 1_000;
-/// A chart of pending checks has at most this many checks.
+/// Maximum number of pending checks in a chart.
 pub const MOST_AHEAD: i64 = 20_000;
 
 pub const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (
