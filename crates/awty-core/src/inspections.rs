@@ -10,8 +10,7 @@ use std::time::Duration;
 pub const AUDIT: Duration = Duration::from_secs(60);
 /// A database with an outdated extension is inspected again after this time, because no event announces an update.
 pub const SOON: Duration = Duration::from_secs(5);
-/// An inspection is repeated after this time if no process was free, or if the inspection stopped so that DROP DATABASE
-/// could continue.
+/// Delay before an inspection is repeated, if no process was free or if the inspection stopped for a DROP DATABASE.
 pub const LATER: Duration = Duration::from_secs(1);
 /// Delay before a database that may lack awty is inspected, because each inspection costs about 10 ms of CPU.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);

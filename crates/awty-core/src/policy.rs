@@ -82,8 +82,8 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// Nothing has stopped the job's checks since `able_since`. This is the last time at which the server was started or
-/// promoted, awty was enabled, the database was adopted, or the job was resumed.
+/// `able_since` is the last time at which the server was started or promoted, awty was enabled, the database was
+/// adopted, or the job was resumed.
 ///
 /// If the clock is set back before `able_since`, the caller must store `now` as `able_since`.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {

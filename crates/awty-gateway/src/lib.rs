@@ -1,4 +1,4 @@
-//! The library of `awty-gateway`, which calls HTTP endpoints when awty says that it is time.
+//! The library of `awty-gateway`, which makes the HTTP calls that awty schedules.
 //!
 //! - [`serve`] runs the whole program; [`config`] reads its flags and files.
 //! - [`lease`] claims due checks, sends heartbeats and stores answers.
@@ -7,8 +7,7 @@
 //! - [`api`] is the HTTP API, with one file per resource. [`page`] shows the API's data as HTML, with one file per view.
 //! - [`db`] has every SQL statement.
 //! - [`metrics`] counts the gateway's work; [`scrape`] adds figures of the database; [`health`] answers `/readyz`.
-//! - [`listen`] accepts connections; [`secrets`] reads credentials; [`clock`] reads the clock; [`notify`] tells systemd.
-//! - [`duration`] and [`sqlstate`] turn texts into values.
+//! - [`listen`] accepts connections; [`secrets`] reads credentials; [`notify`] tells systemd.
 
 pub mod api;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! Limits the number of clients' connections, in total and for each peer. Also limits the age of each connection.
+//! Limits the number of clients' connections, in total and for each peer, and the age of each connection.
 
 mod peers;
 
@@ -24,7 +24,7 @@ use tokio_rustls::TlsAcceptor;
 
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Maximum duration of the TLS handshake. A client also has this long to send the head of a request.
+/// Maximum duration of the TLS handshake, and of sending the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
 /// How long a connection accepts requests, and how long the connection then has to finish these requests.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));

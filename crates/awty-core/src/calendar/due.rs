@@ -34,10 +34,10 @@ impl<Z: Zone> Calendar<Z> {
         moment(due).filter(|_| due <= end_of_search(since))
     }
 
-    /// Returns the time of a reminder that comes `length` before `due`.
+    /// Returns the time of a reminder: the latest time that is `length` before `due`.
     ///
-    /// A length in hours counts only open time. If several times are `length` before `due`, the latest of them is
-    /// returned. A length in days counts only open days, and the result has the local time of day of `due`.
+    /// A length in hours counts only open time. A length in days counts only open days, and the result has the local
+    /// time of day of `due`.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

@@ -141,7 +141,7 @@ fn of_too_many_stops_the_two_oldest_are_joined() {
     assert_eq!(stops.past().last(), Some(&(minute(3_000)..minute(3_001))));
 }
 
-/// Finds open minutes without the calendar's code. Minute 0 is on a Tuesday.
+/// Minute 0 is on a Tuesday.
 fn is_office(minute: i64) -> bool {
     let (day, of_day) = (minute.div_euclid(1440), minute.rem_euclid(1440));
     (day + 1).rem_euclid(7) < 5 && (540..1020).contains(&of_day)

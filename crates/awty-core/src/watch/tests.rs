@@ -325,7 +325,7 @@ fn reminders_become_shorter() {
     assert_eq!(telling(&[Length::Days(1), h(30), h(2)], Some(h(1))), Ok(()), "days and hours cannot be compared");
 }
 
-/// Finds open minutes without the calendar's code. Minute 0 is on a Tuesday.
+/// Minute 0 is on a Tuesday.
 fn is_office(minute: i64) -> bool {
     let (day, of_day) = (minute.div_euclid(1440), minute.rem_euclid(1440));
     (day + 1).rem_euclid(7) < 5 && (540..1020).contains(&of_day)

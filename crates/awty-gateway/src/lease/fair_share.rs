@@ -8,9 +8,9 @@ const PART: usize = 4;
 
 /// Returns the jobs to claim, and the maximum number of checks in one claim. A single job may use all free places.
 ///
-/// With several jobs, each job has a limit of running calls. The limit is a quarter of all places, or `CALLS` times the
-/// number of free places if this number is smaller. One free place is reserved for each job without running calls, but
-/// at most half of all places are reserved.
+/// With several jobs, each job has a limit of running calls: a quarter of all places, or `CALLS` times the number of
+/// free places if this number is smaller. One free place is reserved for each job without running calls, up to half of
+/// all places.
 ///
 /// A job whose running calls have reached three quarters of the limit is left out, because its claims would be small.
 /// All checks of a claim may belong to one job. So a claim has at most as many checks as the job with the most running

@@ -47,7 +47,6 @@ impl Room {
 
 type Visit = (&'static str, fn(&mut Room));
 
-/// The first visit needs an empty database.
 const VISITS: [Visit; 10] = [
     ("an empty database", visits::an_empty_database_says_what_to_do),
     ("sign in and out", a_person_signs_in_and_out),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-/// With `--remote-debugging-pipe`, Chromium reads commands from descriptor 3 and writes answers to descriptor 4.
+/// Chromium reads commands from descriptor 3 and writes answers to descriptor 4.
 const START: &str = "exec chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --no-first-run \
     --remote-debugging-pipe --user-data-dir=\"$1\" about:blank 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// PgBouncer may open this many server connections, which two gateways must share.
+/// Maximum number of PgBouncer's server connections, which two gateways share.
 const POOL: i64 = 3;
 
 fn program() -> String {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const REQUESTS: usize = 10_000;
 const CLIENTS: u64 = 20;
-/// The gateway's memory may grow by this many KiB, because the allocator keeps memory of large requests.
+/// Allowed growth of the gateway's memory in KiB, because the allocator keeps memory of large requests.
 const GROWTH: u64 = 8 << 10;
 
 fn text(random: &mut StdRng) -> String {

@@ -22,7 +22,6 @@ fn reads_of_a_role_go_on_while_its_changes_wait() {
     read_while_changes_wait(&shop, &[&app], &app, "2");
 }
 
-/// A read must be answered although no change releases its connection.
 fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
     let paths: Vec<String> = writers
         .iter()
@@ -40,8 +39,7 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
         for (client, path) in std::iter::zip(writers, &paths) {
             for _ in 0..WAITING {
                 scope.spawn(move || {
-                    // Each request waits one second for the lock. The loop is bounded, so that the test ends even if it
-                    // fails.
+                    // Each request waits one second for the lock.
                     for _ in 0..60 {
                         let answer = client.ask_once("POST", path, "{}", "");
                         ended.fetch_add(1, Ordering::SeqCst);

@@ -14,7 +14,7 @@ pub enum Step {
 
 pub struct Script {
     address: SocketAddr,
-    /// Connections that fill the queue of a listener. The listener accepts none of them.
+    /// Connections that fill the queue of a listener, which accepts no connection.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
