@@ -6,10 +6,10 @@ use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// A large table is vacuumed at this many dead rows per page. For comparison, a page holds about sixty rows.
+/// Dead rows per page at which a large table is vacuumed. For comparison, a page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, so that it does not
-/// disturb the work on a short backlog of checks.
+/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, so that the work on a
+/// short backlog is not disturbed.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 

@@ -24,7 +24,7 @@ pub enum Finding {
 
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// `None` means that the database lacks awty, and needs no further inspection.
+    /// `None` if the database lacks awty and needs no further inspection.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
 pub const TURN: Duration = Duration::from_secs(1);
-/// After a refusal, a role counts as waiting for this long. The role's worker must ask again within this time.
+/// After a refusal, a role counts as waiting for this long, so the role's worker must ask again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ pub enum Unserved {
     Newer,
 }
 
-/// `served` lists the SQL versions that the library supports. The last one is the library's own version.
+/// `served` lists the SQL versions that the library supports. The last version is the library's own version.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

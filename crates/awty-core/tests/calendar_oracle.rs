@@ -1,4 +1,4 @@
-//! Compares calendars with a simple model that looks at each minute, in time zones of the whole world.
+//! Compares calendars with a simple model, in time zones of the whole world.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 

@@ -1,4 +1,4 @@
-//! Compares plans with a simple model that looks at each minute.
+//! Compares plans with a simple model.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 

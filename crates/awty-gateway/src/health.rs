@@ -44,8 +44,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Returns why the gateway is not ready. Two reasons are missing: the gateway is stopping, or a database request
-/// failed.
+/// Returns why the gateway is not ready. Leaves out two reasons: the gateway is stopping, or a database request failed.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! - [`lease`] claims due checks, sends heartbeats and stores answers.
 //! - [`deliver`] turns a lease into a request, and an answer into a verdict.
 //! - [`net`] checks addresses, resolves names and makes one HTTP call.
-//! - [`api`] is the HTTP API, with one file per resource. [`page`] shows the API's data as HTML, with one file per view.
+//! - [`api`] is the HTTP API. [`page`] shows the API's data as HTML.
 //! - [`db`] has every SQL statement.
 //! - [`metrics`] counts the gateway's work; [`scrape`] adds figures of the database; [`health`] answers `/readyz`.
 //! - [`listen`] accepts connections; [`secrets`] reads credentials; [`notify`] tells systemd.

@@ -27,7 +27,7 @@ impl Zone for Changes {
     }
 }
 
-/// Maximum number of periods with a constant offset in a cache. They are enough for five centuries.
+/// Maximum number of periods in a cache, enough for five centuries.
 pub const MOST: usize = 1024;
 
 #[derive(Debug, Default)]

@@ -53,7 +53,7 @@ impl Zone for Fixed {
     }
 }
 
-/// The returned period ends after `t`, so that each step of a loop over periods moves forward in time.
+/// The returned period ends after `t`, so that a loop over periods always moves forward.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

@@ -170,8 +170,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Subtracts the longest jitter and the widest slot from `t`. So each planned time up to the result has a check
-    /// that is due at or before `t`.
+    /// Subtracts the longest jitter and the widest slot from `t`. So the check of each planned time up to the result is
+    /// due at or before `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

@@ -9,8 +9,8 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-/// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, level 1 is due at the
-/// row's own due time. Higher levels count from the start or from the row's own due time.
+/// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, each row has its own
+/// due time. Higher levels count from the clock's start or from this due time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -58,8 +58,8 @@ impl<Z: Zone> Levels<Z> {
         Ok(levels)
     }
 
-    /// Reminders come before level 1, in order from the longest length to the shortest. The alert of the last level is
-    /// sent again whenever `every` has passed.
+    /// Reminders come before level 1, from the longest length to the shortest. The alert of the last level is sent
+    /// again whenever `every` has passed.
     pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
         if remind.len() > MAX_REMINDERS {
             return Err(LevelError::TooManyReminders);
@@ -162,8 +162,8 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
-    /// opening if the calendar is closed. The moment of closing counts as open, because a length of open time may end
-    /// at this moment.
+    /// opening if the calendar is closed. The moment of closing counts as open, because `length` may end at this
+    /// moment.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

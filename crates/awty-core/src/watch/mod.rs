@@ -33,8 +33,8 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. Level 0 means that the row is not late, but a reminder was due or a client
-    /// holds the alert.
+    /// The highest level that was raised. At level 0, the row is in time, and a reminder was due or a client holds the
+    /// alert.
     pub level: u32,
     /// Whether the alert was sent at its present level. Messages before the end of the last hold do not count.
     pub is_told: bool,
@@ -137,7 +137,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // The rule may no longer have the alert's level, because clients can change a rule.
+            // A change of the rule may have removed the alert's level.
             let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }

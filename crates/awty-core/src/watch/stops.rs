@@ -5,7 +5,7 @@
 use crate::Time;
 use std::ops::Range;
 
-/// Maximum number of past stops of a row. If there are more, the two oldest stops are joined.
+/// Maximum number of a row's past stops. A further stop makes awty join the two oldest stops.
 pub const MAX_STOPS: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -15,7 +15,7 @@ pub struct Config {
     pub name: String,
     pub credentials: PathBuf,
     pub grants: Grants,
-    /// Shortest period of a schedule. If `None`, this is the database's `awty.slot`.
+    /// `None` means that the shortest period is the database's `awty.slot`.
     pub min_period: Option<Length>,
     pub max_period: Length,
     pub timeout: Length,

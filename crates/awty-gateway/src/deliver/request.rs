@@ -40,7 +40,7 @@ pub struct RequestContext<'a> {
 
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// A call has at most this many headers, because a HeaderMap panics above 24,576 headers.
+/// Maximum number of headers, because a HeaderMap panics above 24,576 headers.
 const MOST_HEADERS: usize = 1_000;
 
 pub const REFERENCE: &str = "{{secret:";

@@ -13,7 +13,7 @@ use url::Host;
 const PATIENCE: Duration = Duration::from_secs(5);
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
-/// The gateway uses at most this many addresses of a host name, which may have thousands.
+/// Maximum number of addresses that the gateway uses, because a host name may have thousands.
 const ADDRESSES: usize = 64;
 
 pub struct Resolver {

@@ -20,7 +20,7 @@ pub struct Seen<'a> {
 struct Link {
     name: &'static str,
     holds: bool,
-    /// True if the work stopped because a person or a target asked for this.
+    /// True if a person or a target asked awty to stop the work.
     is_stop: bool,
     detail: Markup,
 }

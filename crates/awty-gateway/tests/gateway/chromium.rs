@@ -1,4 +1,4 @@
-//! Drives Chromium over the pipe of its DevTools protocol. Messages are JSON, and each ends with a zero byte.
+//! Drives Chromium over the pipe of its DevTools protocol. Each message is JSON and ends with a zero byte.
 
 use awty_testkit::PATIENCE;
 use base64::Engine;

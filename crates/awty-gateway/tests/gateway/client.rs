@@ -54,7 +54,7 @@ impl Client {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{authorization}{headers}Content-Length: {length}"
         );
-        // Writing may fail, because the gateway may refuse the request before it has read the body.
+        // Writing may fail, because the gateway may refuse the request before reading the body.
         drop(write!(stream, "{head}\r\n\r\n{body}"));
         let mut bytes = Vec::new();
         drop(stream.read_to_end(&mut bytes));

@@ -115,7 +115,7 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Number of clients. With fewer clients, a slow machine never exceeds the allowed rate of requests.
+/// Number of clients. With fewer clients, a slow machine never exceeds the rate limit.
 const ASKING: usize = 8;
 
 #[test]

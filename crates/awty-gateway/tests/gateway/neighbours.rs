@@ -36,7 +36,7 @@ fn wait(length: Duration) {
 }
 
 /// A run without `length` is short. The gateway then makes at most 200 calls at once, so that the neighbours reach this
-/// limit in a short time.
+/// limit during the run.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

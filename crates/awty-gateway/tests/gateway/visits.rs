@@ -1,4 +1,4 @@
-//! More tests of the page in Chromium; see [`crate::browser`].
+//! More visits for the tests in [`crate::browser`].
 
 use crate::browser::{ALL, H1, Room, WHERE};
 use crate::client::encoded;

@@ -29,7 +29,8 @@ pub struct Cron {
     months: u64,
     /// Bit 0 is Sunday.
     weekdays: u64,
-    /// If true, a day must match both day fields, because one of them begins with `*`. If false, one match is enough.
+    /// If true, a day must match both day fields, because one field begins with `*`. If false, one matching field is
+    /// enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,
