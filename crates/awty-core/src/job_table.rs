@@ -19,7 +19,7 @@ pub struct JobRow {
     pub log: LogRate,
     pub claimed_at: Option<Time>,
     pub served_at: Option<Time>,
-    /// The last claim ended with this target, so the next claim starts with the target after it.
+    /// The last claim ended with this target, so the next claim starts with the next target.
     pub target: TargetName,
 }
 

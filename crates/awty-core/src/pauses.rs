@@ -32,8 +32,8 @@ impl Pauses {
         self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(0)), 0);
     }
 
-    /// Pauses the check, because awty could not read it or could not store its result. The first pause is short,
-    /// because the cause may have been a lock or a cancellation. Later pauses last for [`AUDIT`].
+    /// Pauses the check, because awty could not read the check or store its result. The first pause is short, because
+    /// the cause may have been a lock or a cancellation. Later pauses last for [`AUDIT`].
     pub fn failed(&mut self, id: i64, slot: i64, now: Mono) {
         let wait = if self.of(id, slot).is_some() { AUDIT } else { backoff::LOCKED_CHECK.longest() };
         self.pause(id, slot, now.plus(wait), 0);

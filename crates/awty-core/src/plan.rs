@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A role gets another worker when each of its workers has been busy with one run for this long.
 pub const BEHIND: Duration = Duration::from_secs(1);
-/// Workers start this long before checks are due, because they need time to connect.
+/// Workers start this long before checks are due, because connecting takes time.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
 /// The launcher sleeps at most this long, so that it notices a jump of the wall clock.
@@ -24,7 +24,8 @@ pub struct Role {
     pub wants_help: bool,
     /// Number of the role's workers, including starting workers, but without stuck workers.
     pub workers: u32,
-    /// Stuck workers keep running after the signal to terminate. They count only against the maximum of their role.
+    /// Stuck workers keep running after the signal to terminate. Stuck workers count only against the maximum of their
+    /// role.
     pub stuck: u32,
     /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,

@@ -6,7 +6,7 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// The bucket counts millionths of a token. So at a rate of `r` tokens per second, it gains `r` millionths per
+/// The bucket counts millionths of a token. So at a rate of `r` tokens per second, the bucket gains `r` millionths per
 /// microsecond.
 const TOKEN: u64 = 1_000_000;
 

@@ -4,7 +4,8 @@ use crate::repeat::Zone;
 use crate::repeat::civil::{micros, moment};
 
 impl<Z: Zone> Calendar<Z> {
-    /// Returns the time at which `length` of open time has passed since `since`, if it is within [`super::REACH`].
+    /// Returns the time at which `length` of open time has passed since `since`, if the result is within
+    /// [`super::REACH`].
     ///
     /// A length in days counts open days after the first open time, and keeps the local time of this first time.
     ///

@@ -50,7 +50,7 @@ impl Breaker {
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // The failed call began before the breaker opened, so it changes nothing.
+            // The failed call began before the breaker opened, so the failure changes nothing.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })

@@ -3,7 +3,7 @@
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
 
-/// An idle worker waits at most this long, because no notification tells it of new due checks.
+/// An idle worker waits at most this long, because no notification tells the worker of new due checks.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

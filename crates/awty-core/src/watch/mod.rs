@@ -47,7 +47,7 @@ pub struct Alert {
 /// An alert that a run is about to report. If the run fails, awty raises the alert but sends no report.
 #[derive(Clone, Copy, Debug)]
 pub struct Untold {
-    /// Id, slot and attempt of the run's check, and the time when it was scheduled.
+    /// Id, slot and attempt of the run's check, and the time when the check was scheduled.
     pub check: (i64, Time, i32, Time),
     pub alert: Option<i64>,
     pub from: u32,
@@ -104,7 +104,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    // The row's clock is stopped. If no trigger reports the end of the stop, a daily check finds it.
+    // The row's clock is stopped. If no trigger reports the end of the stop, a daily check finds the end.
     if stops.since().is_some() {
         return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
     }

@@ -26,7 +26,7 @@ pub struct Target {
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// JIT is off, because compiling a statement takes longer than running it.
+/// JIT is off, because compiling a statement takes longer than running the statement.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";

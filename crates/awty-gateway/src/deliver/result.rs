@@ -59,7 +59,7 @@ fn phases(phases: &Phases, queue: Duration) -> Value {
         .into()
 }
 
-/// Escapes control characters, because jsonb refuses some of them.
+/// Escapes control characters, because jsonb refuses some.
 fn escaped(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
     let mut out = String::with_capacity(text.len());

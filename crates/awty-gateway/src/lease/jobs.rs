@@ -37,7 +37,7 @@ impl Worker {
         true
     }
 
-    /// Leaves out jobs whose checks the gateway cannot claim, because it may not SET ROLE to the job's role.
+    /// Leaves out jobs whose checks the gateway cannot claim, because the gateway may not SET ROLE to the job's role.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for delivery in jobs.chunks(PIECE) {

@@ -39,8 +39,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // An earlier failure such as a bad certificate is kept, because it tells the user more than a refused
-            // connection.
+            // An earlier failure such as a bad certificate is kept, because this failure tells the user more than a
+            // refused connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

@@ -104,7 +104,7 @@ impl AsyncWrite for Counted {
         polled
     }
 
-    /// Supports vectored writes, because hyper copies each body without them.
+    /// Supports vectored writes, so that hyper does not copy each body.
     fn is_write_vectored(&self) -> bool {
         match &self.stream {
             Stream::Plain(stream) => stream.is_write_vectored(),

@@ -27,7 +27,7 @@ pub struct Last {
     late: Option<(usize, Value)>,
 }
 
-/// Returns how late a call was. A retry is never late, because a pause comes before it.
+/// Returns how late a call was. A retry is never late, because a pause comes before each retry.
 fn lateness(call: &Value) -> Option<TimeDelta> {
     let late = moment(&call["at"])? - moment(&call["slot"])?;
     (call["attempt"] == 1 && late > LATE).then_some(late)

@@ -1,5 +1,5 @@
-//! Lists the conditions for a run, in order from the server to the job's function. If a condition ("link") does not
-//! hold, it says why.
+//! Lists the conditions for a run, in order from the server to the job's function. Says why a condition ("link") does
+//! not hold.
 
 use super::parts::{Mark, mark, none, string, table, text, time};
 use super::words::{count, millis};

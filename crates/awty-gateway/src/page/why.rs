@@ -62,7 +62,7 @@ pub async fn show(visit: Visit) -> View {
     Ok(frame::live(&visit, "Why", body))
 }
 
-/// If the clock of the database is wrong, checks may seem to be overdue although they are not due yet.
+/// A wrong clock of the database can make checks seem overdue that are not due yet.
 fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<String> {
     let (there, last) = (moment(&times["now"])?, moment(last_slot_run));
     let (off, back) = (there - now, last.map(|last| last - there));

@@ -1,4 +1,4 @@
-//! A person chooses the time zone of the page at the foot of a view, and a cookie stores it.
+//! A person chooses the time zone of the page at the foot of a view, and a cookie stores the zone.
 
 use super::cookies;
 use axum::http::HeaderMap;

@@ -10,7 +10,7 @@ pub struct Call {
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// `None` if the receiver gave no answer, because it hung or closed the connection.
+    /// `None` if the receiver hung or closed the connection.
     pub answered: Option<u16>,
 }
 

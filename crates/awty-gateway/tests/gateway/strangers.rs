@@ -76,7 +76,7 @@ fn a_list_reads_no_schedule_of_another_tenant() {
     assert!(after - before < 5_000, "{} rows were read", after - before);
 }
 
-/// With encoding SQL_ASCII, a text may contain any bytes. The server can send a text only if it is UTF-8.
+/// With encoding SQL_ASCII, a text may contain any bytes. The server can send a text only if the text is UTF-8.
 #[test]
 fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -31,7 +31,7 @@ pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
             [("GET", "/v1/schedules"), ("DELETE", &*format!("/v1/schedules/{id}")), ("GET", "/metrics")]
         {
             let status = client.ask_once(method, path, "", "").status;
-            // Status 0 means that the listener closed the connection, because it had too many connections.
+            // Status 0 means that the listener closed the connection, because of too many connections.
             assert!(![200, 204].contains(&status), "{method} {path}: {status}");
         }
     }
