@@ -6,7 +6,7 @@ use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// Dead rows per page at which a large table is vacuumed. For comparison, a page holds about sixty rows.
+/// Dead rows per page at which a large table is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
 /// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, so that the work on a
 /// short backlog is not disturbed.

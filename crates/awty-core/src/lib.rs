@@ -8,7 +8,7 @@
 //! - [`claims`] gives a check to one worker. [`pauses`] and [`backoff`] say when a worker tries again.
 //! - [`occupancy`] is the state of a worker's place in shared memory.
 //! - [`inspections`] decides when each database is inspected.
-//! - [`quarantine`] runs checks that may have crashed the server one at a time.
+//! - [`quarantine`] runs, one at a time, the checks that may have crashed the server.
 //! - [`lease`] is an external worker's right to one check.
 //! - [`watch`] decides when a watched row is late, and which level its alert has.
 //! - [`watchdog`] decides when a run is cancelled or its process terminated.

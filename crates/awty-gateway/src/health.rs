@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The gateway is not ready if its claim loop has completed no round for three slots (`awty.slot`), or for 15 s if this
-/// is longer.
+/// The gateway is not ready if its claim loop has completed no round for the longer of 15 s and three slots
+/// (`awty.slot`).
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
 /// The gateway is not ready if it makes its maximum number of calls, and no call has ended for this long.
@@ -99,8 +99,8 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Logs a reason only if two looks in a row find it, because some reasons disappear after the gateway's first
-        // claim.
+        // Logs a reason only if two looks in a row find the reason, because some reasons disappear after the gateway's
+        // first claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");

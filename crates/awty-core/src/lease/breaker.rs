@@ -15,7 +15,8 @@ const ROW: u32 = 10;
 const OVER: TimeDelta = TimeDelta::seconds(10);
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If `opened_at` is ahead of the clock by more than this, the clock was set back, and the breaker becomes half open.
+/// If `opened_at` is ahead of the clock by more than this time, the clock was set back, and the breaker becomes half
+/// open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// If a bucket's time is ahead of the clock by more than this, the clock was set back, and the bucket counts as full.
+/// If a bucket's time is ahead of the clock by more than this time, the clock was set back, and the bucket counts as
+/// full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 /// A token counts as whole if less than this fraction is missing, because fractions are rounded.
 const NEARLY: f64 = 1e-6;

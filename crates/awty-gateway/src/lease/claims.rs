@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Maximum number of checks that awty allows in one claim.
+/// awty's maximum number of checks in one claim.
 const LARGEST: usize = 1_000;
 /// A claim of several jobs takes fewer checks, because all calls of a claim begin together, and one tenant's due checks
 /// must not delay the calls of others.

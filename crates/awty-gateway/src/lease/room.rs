@@ -7,8 +7,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// In KiB.
 const ROOM: usize = 128 * 1024;
-/// KiB that a claim reserves for each request before the request's size is known. Only a check of `awty.schedule()` can
-/// have a larger request, because `awty_http` limits all other requests.
+/// KiB that a claim reserves for each request before the request's size is known. Only a check scheduled with
+/// `awty.schedule()` can have a larger request, because `awty_http` limits all other requests.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

@@ -98,7 +98,7 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
 }
 
 /// Says what was stopped: this schedule, its target or all calls. The result depends on which other endpoints were
-/// called.
+/// called during the delay.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));

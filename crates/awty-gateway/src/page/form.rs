@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub const LARGEST_FORM: usize = 64 * 1024;
-/// A schedule's body has at most 256 KiB. A form may be larger, because browsers send most bytes outside of ASCII as
-/// three characters each.
+/// A schedule's body has at most 256 KiB. A form may be larger, because browsers send most bytes outside ASCII as three
+/// characters.
 pub const LARGEST_SCHEDULE: usize = LARGEST_FORM + 3 * 256 * 1024;
 
 /// Fields whose leading and trailing spaces are kept, because `'42 '` and `'42'` are the keys of two rows.

@@ -107,7 +107,7 @@ impl Shop {
     }
 }
 
-/// The port is below the range from which the system assigns ports, so that no other socket gets this port.
+/// The port is below the range that the system assigns, so that no other socket gets this port.
 pub fn free_port() -> u16 {
     let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
     (first..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
