@@ -141,8 +141,7 @@ impl<Z: Zone> Levels<Z> {
     /// If an alert that was due at the slot `due` must wait for the calendar to open, returns the next opening. If the
     /// alert may be raised now, returns `None`.
     ///
-    /// Even while the calendar is closed, an alert may be raised until one slot width after `due`. If an open period
-    /// has no
+    /// While the calendar is closed, an alert may be raised until one slot width after `due`. If an open period has no
     /// slot, the first slot after the opening counts as open.
     pub(super) fn shut_until(&self, due: Time, width: Width, now: Time) -> Option<Time> {
         let calendar = self.calendar.as_deref()?;
