@@ -1,11 +1,13 @@
 //! Limits how many API requests use the database at the same time.
 //!
-//! Invariant: the requests of one role never use all connections. A role's reads do not wait for the role's changes.
-//! All roles with slow reads share one connection.
+//! Invariant: the requests of one role never use all connections. A role's reads do not wait for its changes.
+//!
+//! All roles with slow reads share one connection, and all roles with slow changes share another one. A request's time
+//! limit includes its wait for a permit.
 
 use super::problem::Problem;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -14,7 +16,7 @@ pub const CHANGES: usize = 3;
 /// Number of database connections that are only for reads and for looking up tokens.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
-/// A read that takes longer than this makes its role slow for [`SLOW_FOR`].
+/// A read or change that takes longer than this makes its role slow for [`SLOW_FOR`].
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
@@ -24,13 +26,15 @@ pub(super) const OF_ROLE: usize = 16 * 1024;
 pub struct Permits {
     roles: Mutex<HashMap<String, Arc<Role>>>,
     changes: Arc<Semaphore>,
-    slow: Arc<Semaphore>,
+    slow_reads: Arc<Semaphore>,
+    slow_changes: Arc<Semaphore>,
 }
 
 pub(super) struct Role {
     reads: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     long_read: Mutex<Option<Instant>>,
+    long_change: Mutex<Option<Instant>>,
     bodies: Arc<Semaphore>,
     answers: Arc<Semaphore>,
     forms: Arc<Semaphore>,
@@ -53,14 +57,18 @@ impl Seen {
 }
 
 impl Role {
-    fn is_slow(&self, now: Instant) -> bool {
-        let long_read = *self.long_read.lock().unwrap_or_else(PoisonError::into_inner);
-        long_read.is_some_and(|then| now.saturating_duration_since(then) < SLOW_FOR)
+    fn last_long(&self, changes: bool) -> MutexGuard<'_, Option<Instant>> {
+        let last = if changes { &self.long_change } else { &self.long_read };
+        last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn has_read(&self, began: Instant, ended: Instant) {
+    fn is_slow(&self, changes: bool, now: Instant) -> bool {
+        self.last_long(changes).is_some_and(|then| now.saturating_duration_since(then) < SLOW_FOR)
+    }
+
+    fn has_ended(&self, changes: bool, began: Instant, ended: Instant) {
         if ended.saturating_duration_since(began) >= LONG {
-            *self.long_read.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+            *self.last_long(changes) = Some(ended);
         }
     }
 }
@@ -69,12 +77,12 @@ pub struct Permit {
     role: Arc<Role>,
     changes: bool,
     began: OnceLock<Instant>,
-    _parts: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
+    _parts: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
 }
 
 impl Permit {
-    /// Starts measuring how long a read takes. The caller must already have a database connection, so that the wait for
-    /// a connection does not count.
+    /// Starts measuring how long the request takes. The caller must already have a database connection, because time
+    /// spent waiting for a connection must not make a request slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -82,8 +90,8 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let (false, Some(began)) = (self.changes, self.began.get()) {
-            self.role.has_read(*began, Instant::now());
+        if let Some(began) = self.began.get() {
+            self.role.has_ended(self.changes, *began, Instant::now());
         }
     }
 }
@@ -95,8 +103,9 @@ async fn free(permits: &Arc<Semaphore>, number: u32) -> Result<OwnedSemaphorePer
 
 impl Default for Permits {
     fn default() -> Self {
-        let [changes, slow] = [CHANGES, SLOW].map(|permits| Arc::new(Semaphore::new(permits)));
-        Permits { roles: Mutex::default(), changes, slow }
+        let [changes, slow_reads, slow_changes] =
+            [CHANGES, SLOW, SLOW].map(|permits| Arc::new(Semaphore::new(permits)));
+        Permits { roles: Mutex::default(), changes, slow_reads, slow_changes }
     }
 }
 
@@ -105,12 +114,14 @@ impl Permits {
         let mut roles = self.roles.lock().unwrap_or_else(PoisonError::into_inner);
         if roles.len() >= MANY {
             let now = Instant::now();
-            roles.retain(|_, role| Arc::strong_count(role) > 1 || role.is_slow(now));
+            let is_slow = |role: &Role| [false, true].into_iter().any(|changes| role.is_slow(changes, now));
+            roles.retain(|_, role| Arc::strong_count(role) > 1 || is_slow(role));
         }
         let new = || {
             let [reads, changes, bodies, answers, forms] =
                 [EACH, EACH, OF_ROLE, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
-            Arc::new(Role { reads, changes, long_read: Mutex::default(), bodies, answers, forms })
+            let [long_read, long_change] = [Mutex::default(), Mutex::default()];
+            Arc::new(Role { reads, changes, long_read, long_change, bodies, answers, forms })
         };
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
@@ -138,14 +149,13 @@ impl Permits {
     pub async fn permit(&self, role: &str, changes: bool) -> Result<Permit, Problem> {
         let role = self.of(role);
         let of_role = free(if changes { &role.changes } else { &role.reads }, 1).await?;
-        let of_all = if changes {
-            Some(free(&self.changes, 1).await?)
-        } else if role.is_slow(Instant::now()) {
-            Some(free(&self.slow, 1).await?)
+        let of_slow = if role.is_slow(changes, Instant::now()) {
+            Some(free(if changes { &self.slow_changes } else { &self.slow_reads }, 1).await?)
         } else {
             None
         };
-        Ok(Permit { role, changes, began: OnceLock::new(), _parts: (of_role, of_all) })
+        let of_changes = if changes { Some(free(&self.changes, 1).await?) } else { None };
+        Ok(Permit { role, changes, began: OnceLock::new(), _parts: (of_role, of_slow, of_changes) })
     }
 }
 
@@ -191,20 +201,25 @@ mod tests {
 
     #[tokio::test]
     async fn slow_roles_have_one_place_together() {
-        let permits = Permits::default();
-        let now = Instant::now();
-        for role in ["a", "b"] {
-            permits.of(role).has_read(now, now + LONG);
+        for changes in [false, true] {
+            let permits = Permits::default();
+            let now = Instant::now();
+            for role in ["a", "b"] {
+                permits.of(role).has_ended(changes, now, now + LONG);
+            }
+            permits.of("c").has_ended(changes, now, now + LONG / 2);
+            let held = at_once(&permits, "a", changes).await.unwrap();
+            assert!(at_once(&permits, "a", changes).await.is_none(), "a slow role has a second permit");
+            assert!(at_once(&permits, "b", changes).await.is_none(), "two slow roles have a permit each");
+            let others =
+                [at_once(&permits, "c", changes).await.unwrap(), at_once(&permits, "c", changes).await.unwrap()];
+            drop(others);
+            let _other_kind = at_once(&permits, "a", !changes).await.unwrap();
+            drop(held);
+            assert!(at_once(&permits, "b", changes).await.is_some());
+            let role = permits.of("a");
+            assert!(role.is_slow(changes, now + LONG) && !role.is_slow(changes, now + LONG + SLOW_FOR));
         }
-        permits.of("c").has_read(now, now + LONG / 2);
-        let held = at_once(&permits, "a", false).await.unwrap();
-        assert!(at_once(&permits, "a", false).await.is_none(), "a slow role has a second permit");
-        assert!(at_once(&permits, "b", false).await.is_none(), "two slow roles have a permit each");
-        let _others = [at_once(&permits, "c", false).await.unwrap(), at_once(&permits, "c", false).await.unwrap()];
-        let _change = at_once(&permits, "a", true).await.unwrap();
-        drop(held);
-        assert!(at_once(&permits, "b", false).await.is_some());
-        assert!(permits.of("a").is_slow(now + LONG) && !permits.of("a").is_slow(now + LONG + SLOW_FOR));
     }
 
     #[tokio::test]
