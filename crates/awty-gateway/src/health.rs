@@ -25,10 +25,6 @@ const LOOK: Duration = Duration::from_secs(1);
 pub const TOO_MIGHTY: &str =
     "the gateway's role is above row security; give it a role that is neither superuser nor BYPASSRLS";
 
-/// awty gives the same command.
-const NOT_PRELOADED: &str = "the server has not loaded awty's library; ALTER SYSTEM SET shared_preload_libraries = 'awty'; \
-    -- with the libraries that are there; then restart the server";
-
 pub fn router(worker: Arc<Worker>) -> Router {
     Router::new().route("/livez", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(worker)
 }
@@ -70,8 +66,8 @@ fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
             if standing.version.is_some() && !standing.has_http {
                 reasons.push("the extension awty_http is not installed; CREATE EXTENSION awty_http;".into());
             }
-            if standing.version.is_some() && standing.slot.is_none() {
-                reasons.push(NOT_PRELOADED.into());
+            if let Some(refusal) = &view.refusal {
+                reasons.push(format!("no job can be claimed: {refusal}"));
             } else if standing.version.is_some() && standing.has_http && view.jobs.is_empty() && !standing.too_mighty {
                 reasons.push(format!(
                     "its role {role} is a member of no tenant's role; SELECT awty_http.add_tenant('<role>'); GRANT <role> TO {role};",

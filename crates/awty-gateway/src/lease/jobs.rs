@@ -15,7 +15,7 @@ impl Worker {
             let jobs = if fit { self.db.jobs().await? } else { Vec::new() };
             Ok::<_, Trouble>((standing, self.claimable(jobs).await?))
         };
-        let (standing, jobs) = match looked.await {
+        let (standing, (jobs, refusal)) = match looked.await {
             Ok(found) => found,
             Err(trouble) => {
                 self.in_trouble(Activity::Claims, &trouble);
@@ -33,33 +33,38 @@ impl Worker {
             let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).take(NAMES).collect();
             tracing::info!(count = jobs.len(), jobs = names.join(", "), "these jobs are claimed");
         }
+        view.refusal = refusal.filter(|_| jobs.is_empty());
         (view.jobs, view.standing) = (jobs, Some(standing));
         true
     }
 
-    /// Leaves out jobs whose checks the gateway cannot claim, because the gateway may not SET ROLE to the job's role.
-    async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
-        let mut good = Vec::new();
+    /// Leaves out jobs whose role the gateway may not SET ROLE to, because it cannot claim their checks. Also returns
+    /// why the last of these jobs cannot be claimed.
+    async fn claimable(&self, jobs: Vec<Job>) -> Result<(Vec<Job>, Option<String>), Trouble> {
+        let (mut good, mut refusal) = (Vec::new(), None);
         for delivery in jobs.chunks(PIECE) {
             let names: Vec<String> = delivery.iter().map(|job| job.name.clone()).collect();
             match self.db.next_claim_in(&names).await {
                 Ok(_) => good.extend_from_slice(delivery),
                 Err(trouble) if !is_of_a_job(&trouble) => return Err(trouble),
-                Err(_) => good.extend(self.claimable_of(delivery).await?),
+                Err(_) => refusal = self.claimable_of(delivery, &mut good).await?.or(refusal),
             }
         }
-        Ok(good)
+        Ok((good, refusal))
     }
 
-    async fn claimable_of(&self, jobs: &[Job]) -> Result<Vec<Job>, Trouble> {
-        let mut good = Vec::new();
+    async fn claimable_of(&self, jobs: &[Job], good: &mut Vec<Job>) -> Result<Option<String>, Trouble> {
+        let mut refusal = None;
         for job in jobs {
             match self.db.next_claim_in(std::slice::from_ref(&job.name)).await {
                 Ok(_) => good.push(job.clone()),
                 Err(trouble) if !is_of_a_job(&trouble) => return Err(trouble),
-                Err(trouble) => tracing::warn!(job = job.name, %trouble, "this job cannot be claimed"),
+                Err(trouble) => {
+                    tracing::warn!(job = job.name, %trouble, "this job cannot be claimed");
+                    refusal = Some(trouble.to_string());
+                }
             }
         }
-        Ok(good)
+        Ok(refusal)
     }
 }

@@ -163,7 +163,7 @@ fn views_of_alerts_and_failures_read_a_bounded_number_of_rows() {
              SELECT rule, entity_name, entity_key, now() + interval '10 min', now() + interval '10 min', 'app'::regrole, now()
              FROM awty.alert WHERE level = 1 AND entity_key <> '1'",
             "INSERT INTO awty_internal.breaker (job, target, failures, since, opened_at, opens, failed_at)
-             SELECT 'http.app', 'https://' || n, 20, now() - interval '1 h', now() - interval '1 h', 1, now() FROM generate_series(1, 12000) AS n",
+             SELECT 'http.app', 'https://' || n, 20, now() - interval '1 h', now() - interval '1 h', 1, now() FROM generate_series(1, 100000) AS n",
             "UPDATE awty.future_job SET attempt = 1 WHERE job = 'mail'",
             "INSERT INTO awty_internal.check_stat (check_id, runs, run_time, failed_at)
              SELECT id, 1, '1 s', now() FROM awty.future_job WHERE job = 'mail'",

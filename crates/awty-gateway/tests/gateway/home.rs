@@ -151,7 +151,7 @@ fn the_last_full_hour_has_its_calls_and_their_lateness() {
         "/",
         &[
             "Calls in the hour from",
-            "1,200 succeeded, 3 failed, 1 dropped",
+            "1\u{202f}200 succeeded, 3 failed, 1 dropped",
             "half up to 3 ms, 95 % up to",
             "all up to 900 ms",
         ],
