@@ -13,6 +13,7 @@ use crate::net::tls;
 use crate::notify::notify;
 use crate::page::{self, Page};
 use crate::{api, health, listen, scrape, secrets};
+use axum::middleware::from_fn;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -119,6 +120,7 @@ pub async fn serve(
         }
         None => router = router.merge(figures),
     }
+    router = router.layer(from_fn(page::unknown));
     parts.spawn(listen::listen(listener, listen_tls, router, of_peer));
     tracing::info!(name = config.name, listen = %here, metrics = %also.unwrap_or(here), "started");
     notify("READY=1");

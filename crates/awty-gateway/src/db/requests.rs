@@ -33,9 +33,11 @@ const TERMINATE: &str = "SELECT pg_catalog.pg_terminate_backend(a.pid) FROM pg_c
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 /// Makes PostgreSQL read the first rows of a job or rule in the order of an index. Without statistics of jobs, it expects
-/// few rows, and would read and sort all of them.
-pub const BY_INDEX: &str = "SELECT pg_catalog.set_config('enable_sort', 'off', true)";
-const AS_USUAL: &str = "SELECT pg_catalog.set_config('enable_sort', 'on', true)";
+/// few rows, and would read all of them.
+pub const BY_INDEX: &str =
+    "SELECT pg_catalog.set_config('enable_sort', 'off', true), pg_catalog.set_config('enable_bitmapscan', 'off', true)";
+const AS_USUAL: &str =
+    "SELECT pg_catalog.set_config('enable_sort', 'on', true), pg_catalog.set_config('enable_bitmapscan', 'on', true)";
 
 const LONGEST_NAME: usize = 63;
 /// An abandoned request may roll back for this long.

@@ -49,12 +49,31 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
     if let Some(OfRole(role)) = response.extensions_mut().remove::<OfRole>() {
         response = page.api.unread(&role, response).await;
     }
+    guarded(&mut response);
+    page.metrics.request(&route, method.as_str(), response.status().as_u16(), begun.elapsed());
+    response
+}
+
+fn guarded(response: &mut Response) {
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    page.metrics.request(&route, method.as_str(), response.status().as_u16(), begun.elapsed());
+}
+
+/// Answers a browser that asks for an unknown address. Other clients get the answer of the API.
+pub async fn unknown(request: Request, next: Next) -> Response {
+    let accepted = request.headers().get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    let is_browser = accepted.is_some_and(|accepted| accepted.contains("text/html"));
+    if !is_browser || request.extensions().get::<MatchedPath>().is_some() {
+        return next.run(request).await;
+    }
+    let mut response = Fail::Refused(404, "The page has no such address.".into()).into_response();
+    if let Some(prefix) = prefix::of(request.headers()) {
+        response = prefix::add(&prefix, response).await;
+    }
+    guarded(&mut response);
     response
 }
 

@@ -37,6 +37,7 @@ mod why;
 mod words;
 mod zone;
 
+pub use guard::unknown;
 pub use state::Page;
 
 use axum::Router;

@@ -9,7 +9,9 @@ use awty_testkit::postgres::Client;
 const FEW: i64 = 5_000;
 const READ: &str = "SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)::bigint FROM pg_class AS c
     WHERE c.relkind IN ('r', 'i') AND c.relnamespace::regnamespace::text LIKE 'awty%'";
-const IN_ORDER: [&str; 11] = [
+const IN_ORDER: [&str; 13] = [
+    views::TARGETS,
+    views::STOPS,
     views::LATE_COUNT,
     views::OPEN,
     views::SOON,

@@ -170,6 +170,17 @@ fn a_redirect_offers_a_schedule_of_the_new_address() {
 }
 
 #[test]
+fn an_unknown_address_has_a_view_for_people_and_a_problem_for_programs() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    let page = browser.client.ask_with("GET", "/nothing", "", "Accept: text/html,*/*\r\n");
+    assert!(page.status == 404 && page.text.contains("<h1>Nothing was found</h1>"), "{}", page.text);
+    assert!(page.header("content-security-policy").contains("default-src 'none'"), "{}", page.head);
+    let problem = browser.get("/nothing");
+    assert_eq!((problem.status, problem.problem().as_str()), (404, "not-found"));
+}
+
+#[test]
 fn a_proxy_serves_the_page_below_a_path() {
     let (shop, gateway, _) = open();
     let browser = Browser::of(&shop, &gateway, "app", "write");

@@ -183,9 +183,9 @@ pub async fn open_hours(request: &Request, from: i64, step: i64, parts: i64) -> 
 }
 
 pub async fn closed_targets(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {
-    all(request, TARGETS, &[&limit]).await
+    all_by_index(request, TARGETS, &[&limit]).await
 }
 
 pub async fn stops(request: &Request) -> Result<Value, Trouble> {
-    Ok(all(request, STOPS, &[]).await?.pop().unwrap_or_default())
+    Ok(all_by_index(request, STOPS, &[]).await?.pop().unwrap_or_default())
 }
