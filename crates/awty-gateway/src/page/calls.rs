@@ -4,7 +4,7 @@ use super::attempt;
 use super::fail::Fail;
 use super::parts::{Mark, empty, linked_time, mark, number, string, table, text, time};
 use super::state::Page;
-use super::words::{absolute, millis, moment};
+use super::words::{absolute, encoded, millis, moment};
 use crate::db::{Request, calls};
 use chrono::TimeDelta;
 use maud::{Markup, html};
@@ -21,6 +21,8 @@ const ENDS: [(&str, &str); 5] = [
     ("settings", "Calls began again when the database server read its settings, as it does if awty is switched on:"),
 ];
 
+const MOST: i64 = 20;
+
 pub struct Last {
     calls: Vec<calls::Item>,
     /// Index of the newest late call in `calls`, and how many other endpoints were called during its delay.
@@ -35,7 +37,7 @@ fn lateness(call: &Value) -> Option<TimeDelta> {
 
 impl Last {
     pub async fn read(page: &Page, reading: &Request, id: &str, until: Option<&str>) -> Result<Self, Fail> {
-        let calls = calls::attempts(reading, id, until, until.map(|_| 0), 20).await?;
+        let calls = calls::attempts(reading, id, until, until.map(|_| 0), MOST).await?;
         let newest = calls.iter().position(|(call, _)| lateness(call).is_some());
         let late = match newest {
             Some(place) => {
@@ -73,6 +75,9 @@ impl Last {
                 &[text("Called"), text("Result"), text("Answer"), number("Attempt"), text("Slot")],
                 self.calls.iter().map(row).collect(),
             ))
+            @if let Some((call, _)) = self.calls.get(MOST as usize - 1) {
+                p { a href=(format!("/schedules/{id}?bucket=1m&until={}", encoded(string(&call["at"])))) { "Earlier calls" } }
+            }
             @if let Some((place, meanwhile)) = &self.late { p { (self.sentence(*place, meanwhile)) } }
         }
     }

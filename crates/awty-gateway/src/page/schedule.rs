@@ -5,11 +5,11 @@ use super::calls::Last;
 use super::chart::Range;
 use super::draw::{Chart, Series, Unit};
 use super::fail::{Fail, View};
-use super::frame;
 use super::parts::{button, command, empty, reason, string, time};
 use super::schedules::{plan, result, state};
 use super::visit::{Reading, Visit};
 use super::words::{count, encoded, moment};
+use super::{frame, zone};
 use crate::db::views;
 use crate::duration::parse_or_zero;
 use awty_core::uri::Uri;
@@ -40,8 +40,8 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let (bucket, step, buckets, _) =
         BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or_else(|| usual(moment(&row["created_at"])));
     // A link with an end time still shows the same numbers later.
-    let until =
-        visit.query.get("until").map(|until| moment(&Value::from(until)).ok_or_else(Fail::not_found)).transpose()?;
+    let read = |until| moment(&Value::from(until)).or_else(|| zone::read(until)).ok_or_else(Fail::not_found);
+    let until = visit.query.get("until").map(read).transpose()?;
     let range = Range::until(until.unwrap_or_else(crate::clock::now).timestamp(), step, buckets);
     let from = DateTime::from_timestamp(range.from, 0).unwrap_or_default().to_rfc3339();
     let to = DateTime::from_timestamp(range.end(), 0).unwrap_or_default().to_rfc3339();
@@ -69,6 +69,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
             div { dt { "Created" } dd { (time(&row["created_at"])) " by " (string(&row["created_by"])) } }
         }
         (choices(&place, bucket, until.is_some(), &range))
+        @if !visit.reloads() { (up_to(&place)) }
         (charts(stats.items(), range, step))
         (last.draw(&id))
         details { summary { "Repeat this request by hand" } (command(&curl(&row))) }
@@ -100,6 +101,17 @@ fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {
                 a href=(format!("{place}?bucket={name}")) aria-current=[(name == bucket && !is_past).then_some("true")] { (span) } " "
             }
             a href=(format!("{place}?bucket={bucket}&until={}", encoded(&last))) aria-current=[is_past.then_some("true")] { "Link to these numbers" }
+        }
+    }
+}
+
+/// Leads to the calls up to a time of the day.
+fn up_to(place: &str) -> Markup {
+    html! {
+        form.filters method="get" action=(place) {
+            input type="hidden" name="bucket" value="1m";
+            label { "Calls up to (" (zone::name()) ") " input name="until" type="datetime-local" required; }
+            button { "Show" }
         }
     }
 }

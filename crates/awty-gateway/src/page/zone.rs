@@ -39,6 +39,12 @@ pub fn written(at: DateTime<Utc>, form: &str) -> String {
     written.unwrap_or_else(|| at.to_rfc3339())
 }
 
+/// Reads a time in the person's zone, as browsers send it: `2026-11-26T10:05`.
+pub fn read(text: &str) -> Option<DateTime<Utc>> {
+    let at = text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(zone()).ok()?;
+    DateTime::from_timestamp_micros(at.timestamp().as_microsecond())
+}
+
 pub fn day(at: DateTime<Utc>) -> Option<Date> {
     Some(Timestamp::from_microsecond(at.timestamp_micros()).ok()?.to_zoned(zone()).date())
 }
@@ -59,8 +65,9 @@ mod tests {
             ("", "22:30 UTC", "UTC"),
         ] {
             let headers = HeaderMap::from_iter([(header::COOKIE, header::HeaderValue::from_str(cookie).unwrap())]);
-            let found = within(&headers, async { (written(at, "%H:%M %Z"), name()) }).await;
-            assert_eq!(found, (text.to_owned(), name_of_zone.to_owned()), "{cookie}");
+            let local = |at| written(at, "%Y-%m-%dT%H:%M");
+            let found = within(&headers, async { (written(at, "%H:%M %Z"), name(), read(&local(at))) }).await;
+            assert_eq!(found, (text.to_owned(), name_of_zone.to_owned(), Some(at)), "{cookie}");
         }
         assert!(written(DateTime::<Utc>::MAX_UTC, "%H:%M").starts_with('+'));
     }

@@ -182,9 +182,9 @@ fn views_of_alerts_and_failures_read_a_bounded_number_of_rows() {
             ("soon", views::SOON, &["10"], 20_100),
             ("failing", views::FAILING, &["100"], FEW),
             ("due ahead", views::DUE_AHEAD, &["'1 hour'", "1001"], 1_100),
-            ("targets", views::TARGETS, &["10"], 10_000),
+            ("targets", views::TARGETS, &["10"], 12_000),
             ("list of targets", targets::LIST, &["NULL", "51"], FEW),
-            ("stops", views::STOPS, &[], 10_000),
+            ("stops", views::STOPS, &[], 12_000),
         ],
     );
 }

@@ -157,3 +157,25 @@ fn the_last_full_hour_has_its_calls_and_their_lateness() {
         ],
     );
 }
+
+#[test]
+fn calls_of_a_time_of_the_day_are_found_later() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 h')");
+    let id = shop.text("SELECT id FROM awty_http.endpoint");
+    // A call each minute for an hour. The call of 40 minutes ago was 45 s late.
+    let calls = "INSERT INTO awty_internal.attempt
+        SELECT n, n, 'http.app', 'http://127.0.0.1:1099', '/a', t.slot, t.slot, 0, 1, false, 'app'::regrole, t.slot, 'key', t.at, t.at, t.at,
+            'gateway', t.at + interval '50 ms', '0', true, NULL, NULL, '{\"status\": 200}', 'app'::regrole
+        FROM generate_series(1, 60) AS n, LATERAL (SELECT date_trunc('minute', now()) - n * interval '1 min' AS slot) AS s,
+            LATERAL (SELECT s.slot, s.slot + CASE WHEN n = 40 THEN interval '45 s' ELSE '0' END AS at) AS t";
+    shop.cluster.execute("postgres", &[calls]);
+    let page = browser.shows(&format!("/schedules/{id}"), &["Earlier calls", "type=\"datetime-local\""]);
+    assert!(!page.contains("came 45 s late"), "{page}");
+    let link = page.split("href=\"").find(|part| part.contains("until=") && part.contains(">Earlier calls<")).unwrap();
+    browser.shows(&link.split('"').next().unwrap().replace("&amp;", "&"), &["Not up to now", "Earlier calls"]);
+    let then = shop.text("SELECT to_char(now() AT TIME ZONE 'UTC' - interval '38 min', 'YYYY-MM-DD\"T\"HH24:MI')");
+    browser.shows(&format!("/schedules/{id}?bucket=1m&until={then}"), &["Not up to now", "came 45 s late"]);
+    assert_eq!(browser.get(&format!("/schedules/{id}?until=yesterday")).status, 404);
+}
