@@ -31,11 +31,11 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     }
     let crashed = Instant::now();
     let allowed = Duration::from_secs(2 * SECONDS);
-    for database in DATABASES {
+    for other in DATABASES {
         let waited = poll("the others' checks", allowed.saturating_sub(crashed.elapsed()), || {
-            let mut client = shared.connect(database, "postgres").map_err(explain)?;
-            let has_run: bool = client.query_one(HAS_RUN, &[&key, &ERIN]).map_err(explain)?.get(0);
-            let row = client.query_one(OVERDUE, &[&since, &ERIN]).map_err(explain)?;
+            let ask = |database| shared.connect(database, "postgres").map_err(explain);
+            let has_run: bool = ask(database)?.query_one(HAS_RUN, &[&key, &ERIN]).map_err(explain)?.get(0);
+            let row = ask(other)?.query_one(OVERDUE, &[&since, &ERIN]).map_err(explain)?;
             let overdue: i64 = row.get(0);
             let seen = format!("{overdue} overdue, one of them {:?}", row.get::<_, Option<String>>(1));
             match overdue {
@@ -45,7 +45,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
             }
         });
         if let Some(what) = waited.unwrap_or_else(Some) {
-            shared.saw("P7", format!("waited for {ERIN}'s run of {SECONDS} s, after a crash, in {database}: {what}"));
+            shared.saw("P7", format!("waited for {ERIN}'s run of {SECONDS} s, after a crash, in {other}: {what}"));
         }
     }
     shared.time("others caught up beside a long run, after a crash", crashed);
