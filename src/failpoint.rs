@@ -49,7 +49,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Sets failpoints just before and after each commit's WAL record is written.
+    /// Sets one failpoint before each commit's WAL record is written, and one failpoint after.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

@@ -26,7 +26,7 @@ pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 type Place = (Time, i64);
 const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// Stands for all roles. Statements receive it as NULL.
+/// This value means all roles. Statements receive the value as NULL.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
@@ -47,10 +47,10 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// The jobs of one role that have holds to end, each with the place after which the next piece begins.
+/// Jobs of one role with holds to end. Each job has the place after which the job's next piece begins.
 pub type Ends = VecDeque<(Text, Place)>;
 
-/// Returns the jobs of each role apart, so that the roles can take turns.
+/// Returns one list of jobs for each role, so that the roles can take turns.
 pub fn over(role: pg_sys::Oid, now: Time) -> Vec<Ends> {
     let passed = hold::jobs_passed(now, role);
     passed
@@ -59,7 +59,8 @@ pub fn over(role: pg_sys::Oid, now: Time) -> Vec<Ends> {
         .collect()
 }
 
-/// Ends holds of one role for a while, except locked holds. Removes the finished jobs. Returns whether a hold has ended.
+/// Ends holds of one role for about `SLICE`, and skips locked holds. Removes finished jobs from `jobs`. Returns whether
+/// a hold has ended.
 pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     let began = clock::mono();
     let is_over = || clock::mono().since(began) >= SLICE;
@@ -67,13 +68,13 @@ pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     while let Some((job, after)) = jobs.front_mut() {
         let passed = hold::passed(job, now, after.0, after.1, PIECE);
         let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
-        // A concurrent run that has seen such a hold marks its check when it commits. The next statement then finds the
-        // check.
+        // A concurrent run may have seen a hold whose check is not marked as held. When the run commits, the run marks
+        // the check, and the next statement finds the check.
         has_ended |= hold::remove_unheld(&ids, now) > 0;
         for held in future_job::lock_held(&ids, settings::max_crashes()) {
             has_ended |= end_hold(&held, now);
             if is_over() {
-                // The next call reads what is left of this piece again.
+                // The next call reads the remaining holds of this piece again.
                 return has_ended;
             }
         }

@@ -24,7 +24,7 @@ pub enum Hold {
 
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns the time of the last restore. Ignores a restore while `awty.auto_adopt` was on.
+/// Returns the time of the last restore. Ignores restores that awty detected while `awty.auto_adopt` was on.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }

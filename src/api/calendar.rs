@@ -1,5 +1,6 @@
-//! Invariant: a session locks a calendar before the checks that use it. A calendar's name is unique, even among
-//! calendars that the caller cannot see.
+//! Invariant: a session locks a calendar before the session locks the checks that use the calendar.
+//!
+//! Calendar names are unique, even among calendars that the caller cannot see.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
 use crate::calendar::{may_use, unknown};

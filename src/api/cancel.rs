@@ -20,7 +20,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        // Leaves out checks of rules, because a rule stops watching a row when the row's check is cancelled.
+        // Leaves out checks of rules, because their cancellation would stop the rules from watching the rows.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
     if let [job] = jobs.as_slice()
@@ -41,8 +41,8 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // While this session waited for the lock, a run may have scheduled the next check. The loop then locks the next
-    // check.
+    // While this session waited for the lock, a run may have replaced the check with the repetition's next check. Then
+    // the loop locks the next check.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

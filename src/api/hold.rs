@@ -39,7 +39,8 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // If the run ends before this transaction commits, and the check stays pending, a maintainer holds the check.
+        // A run that ends before this transaction commits does not see the hold. If the check is then still pending,
+        // the inspection marks the check as held.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {
@@ -80,8 +81,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // This call may have waited for a run to end. At its end, a run can mark its check as held, so this call reads
-        // `held` again.
+        // Reads `held` again, because this call may have waited for a run, and the run may have marked the check as
+        // held.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

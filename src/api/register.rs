@@ -72,7 +72,8 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Refuses the call, because an external worker and a worker of the server could run the same check at the same time.
+/// Refuses the call while external workers have leases, because a worker of the server could run the same checks at the
+/// same time.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -186,7 +187,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {
-        // A superuser must be able to remove a job whose row is invalid.
+        // Accepts an invalid row, so that a superuser can remove the job.
         // SAFETY: reads a variable.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
@@ -196,7 +197,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // Searches again, because a run may have inserted its repetition's next check while the first search waited.
+        // Searches again, because a run may have inserted the next check of a repetition while the first search waited.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

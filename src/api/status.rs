@@ -138,7 +138,8 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// A smaller limit would give false alarms, because the launcher may look for due checks only once a second.
+/// Minimum of `max_lag`. A smaller value would give false alarms, because the launcher may look for due checks only
+/// once a second.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 #[pg_extern(sql = false)]

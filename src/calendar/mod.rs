@@ -83,7 +83,8 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // Does not cache results of parallel queries, because their snapshots may be older than the last change.
+    // Does not cache calendars in parallel mode, because a parallel query's snapshot may be older than the calendar's
+    // last change.
     // SAFETY: reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {

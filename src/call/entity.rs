@@ -30,8 +30,8 @@ impl Entity {
             .collect()
     }
 
-    /// Returns the job that the caller names. If the caller names none, returns the entity's only job that the caller
-    /// may schedule.
+    /// Returns the job that the caller names. If the caller names no job, and may schedule exactly one job of the
+    /// entity, returns this job.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);

@@ -144,7 +144,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles with work, and the number of workers of all other roles.
+/// Returns the roles with work, and the total number of workers of all other roles.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared

@@ -51,7 +51,7 @@ fn target_standing(
 }
 
 calls! {
-    /// Any role that may claim may block a target, so a block lasts at most [`ASKED`].
+    /// A block lasts at most [`ASKED`], because every role with the right to claim can block a target.
     fn block_for_now -> bool = block;
 }
 

@@ -30,15 +30,15 @@ use pgrx::prelude::*;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Limits the number of searches in one claim, because each search may find only checks that cannot run.
+/// Limits the searches of one claim, because it is possible that no search finds a check that can run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// A claim of several jobs stops after it has ended or moved about this many checks, or has ended about this many
-/// expired leases, so that the claim does not delay other roles' claims.
+/// Approximate limit on the checks that a claim of several jobs ends or moves, and on the expired leases that the claim
+/// ends. The limit keeps the claim from delaying other roles' claims.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
-/// With repetitions, these ends and moves together take about this long, because the search for a repetition's next
-/// time may take milliseconds.
+/// Time limit for ending and moving checks of repetitions in a claim of several jobs. A limit on the number of checks
+/// is not enough, because the search for a repetition's next time may take milliseconds.
 const SHARED_TIME: Duration = Duration::from_millis(100);
 
 #[pg_extern(sql = false)]

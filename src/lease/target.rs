@@ -30,10 +30,10 @@ pub fn steps(jobs: usize) -> usize {
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The chosen checks. Each check has its position among the checks of its target, and the position of its target.
+    /// The chosen checks. The two numbers are the check's position within its target, and the position of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
-    /// Earliest time at which a target that currently allows no call will allow a call.
+    /// If targets allow no call now, the earliest time at which one of these targets will allow a call.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,
@@ -66,7 +66,7 @@ pub fn choose(
         chosen.walk(job, is_known, &cursor, (max, steps(jobs)), now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // The target after the last target of the previous claim comes first.
+    // Starts with the target after the previous claim's last target, so that the targets take turns.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =

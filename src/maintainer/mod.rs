@@ -35,7 +35,7 @@ const STRAYS: i64 = 1000;
 /// Time limit of VACUUM, because VACUUM may wait for a reader of an index page. Meanwhile, the next inspection and DROP
 /// EXTENSION wait, and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
-/// An inspection ends holds for about this long. The next one ends the rest.
+/// An inspection stops ending holds after this time. The next inspection ends the remaining holds.
 const ENDS: Duration = Duration::from_secs(1);
 
 #[pg_guard]
@@ -128,8 +128,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         && before.is_none_or(|line| line.state != State::Ready)
     {
         // A day's partition must exist before the day's first check ends, because it cannot be created once the default
-        // partition has rows of the day. A database in `State::Held` also needs them, because logical
-        // replication may insert rows.
+        // partition has rows of the day. A database in `State::Held` also needs the partitions of future days, because
+        // logical replication may insert rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -183,8 +183,8 @@ fn log_change(before: Option<Database>, found: State) {
     });
 }
 
-/// The roles take turns, and each piece has its own transaction. So a role with many holds, with locked holds or with
-/// plans that take long delays no other role.
+/// The roles take turns, and each piece has its own transaction. Therefore, many holds, locked holds or slow plans of
+/// one role do not delay other roles.
 fn end_passed(database: pg_sys::Oid) {
     let mut is_done = task(database, |now| quiet::end_pauses(quiet::ALL, now)).is_some();
     let over = task(database, |now| quiet::over(quiet::ALL, now));

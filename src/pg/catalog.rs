@@ -173,7 +173,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// The launcher needs this function, because only a session of the database knows the members of `pg_database_owner`.
+/// The launcher checks this right itself, because only a session of the database knows the members of
+/// `pg_database_owner`.
 ///
 /// # Safety
 ///

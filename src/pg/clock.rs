@@ -59,7 +59,6 @@ pub fn mono() -> Mono {
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
-/// Returns `false` without a time.
 pub fn is_past(until: Option<Mono>) -> bool {
     until.is_some_and(|until| mono() >= until)
 }

@@ -16,7 +16,7 @@ const ROW: &CStr = c"t";
 pub struct Expression {
     pub text: String,
     pub columns: Vec<i16>,
-    /// Type of the expression, or the base type of a domain.
+    /// Type of the expression. If the type is a domain, the domain's base type.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,

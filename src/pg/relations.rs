@@ -54,13 +54,13 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// awty takes a purpose's strongest lock from the start, because a transaction that reads and later writes could
-/// deadlock with REINDEX. REINDEX first blocks writers, and then also readers.
+/// awty takes a purpose's strongest lock from the start. A transaction that first reads and later writes could deadlock
+/// with REINDEX, because REINDEX blocks writers before REINDEX blocks readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Locks the history for writing only when a check ends, because a long client transaction would keep awty from
-    /// adding partitions.
+    /// Locks the history for writing only when a check ends. If every write took this lock, a long client transaction
+    /// would keep awty from adding partitions.
     Write,
     Run,
     Lease,

@@ -40,7 +40,7 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     };
     // SAFETY: a complete copy of the ERROR. No value with a destructor is left in this frame or its callers.
     unsafe {
-        // The ERROR may have been raised while messages did not reach the client.
+        // Sends the ERROR to the client even if the ERROR was raised while the client received no messages.
         (*error).output_to_client = pg_sys::whereToSendOutput == pg_sys::CommandDest::DestRemote;
         unbound::re_throw_error(error)
     }

@@ -13,8 +13,8 @@ pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, || unheard(body))
 }
 
-/// After SET ROLE, the client does not trust the role, and gets no messages of `body`. The text of a message may have a
-/// gigabyte, and `body` may change the setting `client_min_messages`. An ERROR still reaches the client.
+/// After SET ROLE, the client gets no messages of `body`, because the client may not trust the current role. A message
+/// may be a gigabyte long, and `body` could change `client_min_messages`. An ERROR still reaches the client.
 fn unheard<R>(body: impl FnOnce() -> R) -> R {
     struct Heard(pg_sys::CommandDest::Type);
     impl Drop for Heard {

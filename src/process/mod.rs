@@ -33,7 +33,7 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
 }
 
 /// Makes the C library keep freed memory. By default, the library returns memory to the kernel once 128 kB are free.
-/// This function raises this limit, because it frees a larger block.
+/// The library raises this limit when a process frees a larger block, so this function frees a larger block.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -149,7 +149,7 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// The postmaster may restart a process that exits with code 1.
+/// The postmaster does not restart a process that exits with code 0.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };

@@ -20,7 +20,8 @@ pub fn future_job() {
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
         return;
     }
-    // Switches off pauses, because the table's storage parameter for pauses applies only to autovacuum.
+    // Switches off the cost-based delay of VACUUM, because the table's own setting for this delay applies only to
+    // autovacuum.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, without a block of several statements.
     unsafe {

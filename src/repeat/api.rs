@@ -54,7 +54,8 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, until, max))
 }
 
-/// A query can be cancelled between two times, because each time may take milliseconds of search in a calendar.
+/// A query can be cancelled between two planned times, because the search for one planned time in a calendar may take
+/// milliseconds.
 fn listed(plan: &Plan<Local>, after: Time, until: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -92,8 +93,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first repetition. Workers may not know the repetition yet, so this call replaces a due
-    /// check.
+    /// Whether this is the job's first repetition. If so, this call replaces a due check itself, because workers may
+    /// not know the repetition yet.
     is_first: bool,
 }
 

@@ -141,7 +141,7 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Announces the next check like a new check, because a worker may already have searched past the next
+            // Announces the next check like a new check, because a worker's search may already have passed the next
             // check's due time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }

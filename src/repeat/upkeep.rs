@@ -11,7 +11,8 @@ use awty_core::Time;
 use std::time::Duration;
 
 const PIECE: i64 = 1000;
-/// A piece takes about this long, because the search for a repetition's next time may take milliseconds.
+/// Time limit of a piece. A limit on the number of repetitions is not enough, because the search for a repetition's
+/// next time may take milliseconds.
 const LONGEST: Duration = Duration::from_millis(500);
 
 pub fn repair(now: Time) {

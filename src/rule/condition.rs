@@ -37,7 +37,7 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // When a calendar is replaced, awty computes only the argument `due` again. So other expressions may not read
+    // When a calendar is replaced, awty computes only `due` again. So a rule's other expressions may not read
     // calendars.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());

@@ -43,8 +43,8 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // If a job has no repetitions, the end of a check uses no data that the check's row lock protects, so the row
-        // is not locked first.
+        // If the job has no repetitions, the row is not locked first, because the end of the check uses no data that
+        // the row lock protects.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)

@@ -1,5 +1,5 @@
-//! Invariant: the tables can restore everything in shared memory, except claims on running checks and terminated runs
-//! that are not stored yet.
+//! Invariant: awty can rebuild everything in shared memory from the tables, except claims on running checks and
+//! terminated runs that are not stored yet.
 
 mod claims;
 mod database;

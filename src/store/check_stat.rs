@@ -62,7 +62,8 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// The search stops at the first piece with fewer than `piece` rows, because it might never end while new rows arrive.
+// The search ends at the first piece with fewer than `piece` rows. A search until the first empty piece might never end
+// while new rows arrive.
 statement! {
     fn select_piece(after: i64, piece: i64) -> (Option<i64>, Vec<i64>) = query(read_piece),
     c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.check_id) END, pg_catalog.array_agg(p.check_id) FILTER (
@@ -84,7 +85,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// Deletes rows of checks that a worker with an outdated list of suspects has ended.
+/// Deletes rows of ended checks. Such rows remain if a worker with an outdated list of suspects ended the checks.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

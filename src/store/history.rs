@@ -54,7 +54,8 @@ const COLUMNS: [Column; 20] = [
     (c"context", pg_sys::TEXTOID),
 ];
 
-// Only inserts, because the check has no row in check_stat, and its row in future_job is already deleted.
+// Only inserts the history row, because the check has no row in check_stat, and its row in future_job is already
+// deleted.
 statement! {
     archive_one,
     [

@@ -1,5 +1,5 @@
-//! A run that does not see a new hold may end the held check. So a hold also names the check's repetition, and the next
-//! inspection moves the hold to the repetition's next check.
+//! A run that does not see a new hold may end the held check. The next inspection then moves the hold to the
+//! repetition's next check. Therefore, a hold also names the check's repetition.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 
@@ -16,7 +16,7 @@ pub struct Held {
 row!(Held { at, until });
 
 statement! {
-    /// An existing hold keeps its `held_at`, because the check was held from then on.
+    /// An existing hold keeps its `held_at`, because the check has been held since this time.
     pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>, job: &Text) = query,
     c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, changed_at, note, held_until, repetition_id) VALUES ($1, $7, $3, $4, $4, $5, $6, (
           SELECT r.id FROM awty.future_job AS f JOIN awty_internal.repetition AS r
@@ -38,8 +38,8 @@ statement! {
       RETURNING h.held_at, h.held_until"
 }
 
-// The condition is not `f.held` alone, because a planner without statistics could then read the whole index of held
-// checks.
+// The condition is longer than `f.held`, because with `f.held` alone, a planner without statistics could read the whole
+// index of held checks.
 statement! {
     pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,
     c"SELECT 1 FROM awty.future_job AS f
@@ -54,8 +54,8 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// A client that is releasing a hold waits while this statement has the hold locked, and then searches for the hold
-// again.
+// While this statement has a lock on a hold, a client that releases the hold waits. Then the client searches for the
+// hold again.
 statement! {
     /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A later statement sets `held`
     /// of the pending occurrences.

@@ -321,8 +321,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // Checks and attempts have no limits. With a limit, an alert could miss a level if its row is checked often or
-        // the rule's function keeps failing.
+        // Checks and attempts are unlimited, because with a limit, an alert could miss a level if its row is checked
+        // often or the rule's function keeps failing.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),

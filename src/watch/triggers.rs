@@ -16,7 +16,8 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 
-// Does not use pgrx's macro, because the macro drops the SQLSTATE and the CONTEXT of errors in users' functions.
+// Does not use pgrx's macro for trigger functions, because the macro drops the SQLSTATE and the CONTEXT of errors in
+// users' functions.
 const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
 
 #[unsafe(no_mangle)]

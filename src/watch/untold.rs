@@ -1,7 +1,7 @@
 //! Raises an alert's level even if the run that reports the alert fails.
 //!
-//! Shared memory contains a copy of the alert, because a run that ignores its timeout loses its process and the
-//! process's memory.
+//! Shared memory contains a copy of the alert, because awty terminates the process of a run that ignores its timeout,
+//! and the process's memory is lost.
 //!
 //! Invariant: the level is raised only if the check is unchanged since the run, because every change of the row also
 //! changes the check. If a run ends its own process, no level is raised.
@@ -64,7 +64,8 @@ pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     is_raised
 }
 
-/// Whether a client has stopped the row since the run read it. The check does not show a stop.
+/// Whether a client has stopped the row since the run read it. The row's check cannot tell, because a stop does not
+/// change the check.
 fn is_stopped(rule: &rule::Rule, key: &Text) -> bool {
     let read = || stop::read(&rule.name, std::slice::from_ref(key));
     let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());

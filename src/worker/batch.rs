@@ -80,8 +80,8 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys, so
-    /// that a primary without connections does not run checks that the new primary runs too.
+    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys.
+    /// Therefore, an old primary that has lost its standbys does not run checks that the new primary runs too.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();

@@ -267,7 +267,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // The role gets no worker for a while, because starting a process is expensive.
+            // After a failure, the role gets no new worker for a while, because starting a process is expensive.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }

@@ -51,7 +51,7 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// Checks that must run alone, because they were part of a run of several checks that was terminated.
+    /// Checks of a terminated run of several checks. Each of these checks must run alone.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,

@@ -1,7 +1,7 @@
 //! A worker connects to a database as one role, runs the role's due checks, and exits when none is due.
 //!
-//! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes, and runs
-//! them.
+//! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes the WAL, and
+//! runs the checks.
 //!
 //! Invariant: each turn also takes newly due checks and checks of other jobs, however many checks of one job are due.
 
@@ -23,7 +23,8 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// A worker stays at least this long even if other roles wait, because a connection is expensive.
+/// A worker stays connected at least this long, even if other roles wait for a worker, because opening a connection is
+/// expensive.
 const QUANTUM: Duration = Duration::from_millis(50);
 const UNCOUNTED: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(1);

@@ -147,8 +147,8 @@ statement! {
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// The condition is not `f.held` alone, because a planner without statistics might then read the whole index of held
-// checks.
+// The condition is longer than `f.held`, because with `f.held` alone, a planner without statistics might read the whole
+// index of held checks.
 statement! {
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"

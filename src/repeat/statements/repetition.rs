@@ -143,7 +143,7 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// The statement may scan the whole table, because awty.unregister() is rare. OFFSET 0 keeps the planner from using an
+// A scan of the whole table is acceptable, because awty.unregister() is rare. OFFSET 0 keeps the planner from using an
 // index that begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
@@ -152,7 +152,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// Skips an entity that has a pending check. The repetition continues after this check.
+// Skips an entity that has a pending check, because the repetition continues when this check ends.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
@@ -320,8 +320,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Planned times up to `passed` get no check. If `passed` is `None`, the limit is the `first_check_at` of the pending
-/// check.
+/// Planned times up to `passed` get no check. If `passed` is `None`, planned times up to the pending check's
+/// `first_check_at` get no check.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

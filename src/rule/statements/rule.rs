@@ -53,7 +53,7 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// Transactions with lower numbers than this number may still use a replaced calendar, so the second walk waits for
+    /// Number of a transaction. Earlier transactions may still use a replaced calendar, so the second walk waits for
     /// their end. The number is 0 until the first walk begins.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,

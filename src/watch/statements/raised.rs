@@ -79,8 +79,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Returns the new alerts, and the open alerts with the values that [`escalate`] will write later. If `tells` is false,
-/// the caller ignores the result, so it may be empty.
+/// Adds the new alerts, and returns them together with the open alerts. The open alerts already have the values that
+/// [`escalate`] will write. If `tells` is false, the result may be empty, because the caller ignores it.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
