@@ -14,8 +14,7 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// Whether the function returns the time of the next run. If the function returns void, each check ends after one
-    /// run.
+    /// Whether the function returns the time of the next run.
     pub answers: bool,
 }
 

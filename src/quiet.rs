@@ -59,8 +59,8 @@ pub fn over(role: pg_sys::Oid, now: Time) -> Vec<Ends> {
         .collect()
 }
 
-/// Ends holds of one role for about `SLICE`, and skips locked holds. Removes finished jobs from `jobs`. Returns whether
-/// a hold has ended.
+/// Ends holds of one role for about `SLICE`, and skips locked holds. Removes finished jobs. Returns whether a hold has
+/// ended.
 pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     let began = clock::mono();
     let is_over = || clock::mono().since(began) >= SLICE;
@@ -68,8 +68,8 @@ pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     while let Some((job, after)) = jobs.front_mut() {
         let passed = hold::passed(job, now, after.0, after.1, PIECE);
         let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
-        // A concurrent run may have seen a hold whose check is not marked as held. When the run commits, the run marks
-        // the check, and the next statement finds the check.
+        // A concurrent run that has seen a hold marks the hold's check when the run commits. The next statement then
+        // finds the check.
         has_ended |= hold::remove_unheld(&ids, now) > 0;
         for held in future_job::lock_held(&ids, settings::max_crashes()) {
             has_ended |= end_hold(&held, now);

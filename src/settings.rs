@@ -67,7 +67,6 @@ pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// `None` means that rows are never deleted.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }

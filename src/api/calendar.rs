@@ -1,4 +1,4 @@
-//! Invariant: a session locks a calendar before the session locks the checks that use the calendar.
+//! Lock order: first a calendar, then the checks that use the calendar.
 //!
 //! Calendar names are unique, even among calendars that the caller cannot see.
 

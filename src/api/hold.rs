@@ -39,8 +39,8 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // A run that ends before this transaction commits does not see the hold. If the check is then still pending,
-        // the inspection marks the check as held.
+        // A run that ends before this commit does not see the hold. The inspection then marks the still pending check
+        // as held.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {

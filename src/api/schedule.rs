@@ -194,7 +194,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
-/// The repetition continues with the first planned time after the time of the new check.
+/// The repetition continues with the first planned time after `slot`.
 pub fn inherit_occurrence(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own_run::is_own(pending.check);

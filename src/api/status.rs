@@ -138,8 +138,7 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// Minimum of `max_lag`. A smaller value would give false alarms, because the launcher may look for due checks only
-/// once a second.
+/// A smaller `max_lag` would give false alarms, because the launcher may look for due checks only once a second.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 #[pg_extern(sql = false)]

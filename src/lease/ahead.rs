@@ -11,7 +11,7 @@ use awty_core::lease::Ahead;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Limit on the live leases that one call for several jobs reads. The leases of a job with few live leases do not count
+/// Limit on the live leases that one call for several jobs reads. The leases of jobs with few leases do not count
 /// towards the limit.
 const MOST: i64 = 10_000;
 const FEW_AT_LEAST: i64 = 100;

@@ -37,8 +37,8 @@ const AT_LEAST: usize = 500;
 /// ends. The limit keeps the claim from delaying other roles' claims.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
-/// Time limit for ending and moving checks of repetitions in a claim of several jobs. A limit on the number of checks
-/// is not enough, because the search for a repetition's next time may take milliseconds.
+/// Time limit for ending and moving checks of repetitions in a claim of several jobs, because the search for a
+/// repetition's next time may take milliseconds.
 const SHARED_TIME: Duration = Duration::from_millis(100);
 
 #[pg_extern(sql = false)]

@@ -128,8 +128,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         && before.is_none_or(|line| line.state != State::Ready)
     {
         // A day's partition must exist before the day's first check ends, because it cannot be created once the default
-        // partition has rows of the day. A database in `State::Held` also needs the partitions of future days, because
-        // logical replication may insert rows.
+        // partition has rows of the day. A database in `State::Held` also needs future partitions, because logical
+        // replication may insert rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {

@@ -48,7 +48,7 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
 /// Tells all sessions that a row of `awty.job`, `awty.rule` or `awty.calendar` has changed.
 ///
 /// The message invalidates a type and not a table, because PostgreSQL rebuilds an open table recursively at each
-/// message for the table. After 3,000 messages, queries of `awty.job` would fail.
+/// message. After 3,000 messages, queries of `awty.job` would fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.

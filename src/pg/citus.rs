@@ -16,9 +16,9 @@ struct Citus {
 
 static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
-/// If the transaction wrote on only one other node, Citus would commit on that node first, in one phase. If the server
-/// then crashed before its own commit, awty would repeat a run that is already committed. So awty asks Citus for two
-/// phases. Citus then sends COMMIT PREPARED after the local commit record, so awty flushes this record at commit.
+/// If the transaction wrote on only one other node, Citus would commit there first, in one phase. After a crash before
+/// the local commit, awty would then repeat a committed run. With two phases, Citus sends COMMIT PREPARED after the
+/// local commit record, so awty flushes this record at commit.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions read or set a variable of Citus, and raise nothing.

@@ -55,12 +55,12 @@ const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
 /// awty takes a purpose's strongest lock from the start. A transaction that first reads and later writes could deadlock
-/// with REINDEX, because REINDEX blocks writers before REINDEX blocks readers.
+/// with REINDEX, because REINDEX blocks writers before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Locks the history for writing only when a check ends. If every write took this lock, a long client transaction
-    /// would keep awty from adding partitions.
+    /// Locks the history for writing only when a check ends, because a long client transaction with this lock would
+    /// keep awty from adding partitions.
     Write,
     Run,
     Lease,

@@ -24,18 +24,17 @@ mod c {
         pub fn disable_timeout(id: c_int, keep_indicator: bool);
         // commands/sequence.h
         pub fn ResetSequenceCaches();
-        // tcop/tcopprot.h and postmaster/interrupt.h. Declared here, because pgrx's wrappers cannot be signal handlers.
+        // pgrx's wrappers of tcop/tcopprot.h and postmaster/interrupt.h cannot be signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
         // commands/async.h
         pub fn Async_Notify(channel: *const c_char, payload: *const c_char);
-        // access/xact.h, fmgr.h and commands/trigger.h. Declared here, because pgrx's wrappers lose an ERROR's SQLSTATE
-        // and context.
+        // pgrx's wrappers of access/xact.h, fmgr.h and commands/trigger.h lose an ERROR's SQLSTATE and context.
         pub fn CommitTransactionCommand();
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // executor/spi.h and utils/elog.h. Declared here, because pgrx's wrappers lose an ERROR's SQLSTATE and context.
+        // pgrx's wrappers of executor/spi.h and utils/elog.h lose an ERROR's SQLSTATE and context.
         pub fn SPI_execute_plan_with_paramlist(
             plan: pg_sys::SPIPlanPtr,
             values: pg_sys::ParamListInfo,
@@ -61,8 +60,8 @@ mod c {
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
         // parser/parse_param.h
         pub fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int);
-        // parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. Declared here, because pgrx's wrappers lose an
-        // ERROR's SQLSTATE and position.
+        // pgrx's wrappers of parser/parser.h, parser/parse_expr.h and utils/ruleutils.h lose an ERROR's SQLSTATE and
+        // position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,

@@ -33,7 +33,7 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
 }
 
 /// Makes the C library keep freed memory. By default, the library returns memory to the kernel once 128 kB are free.
-/// The library raises this limit when a process frees a larger block, so this function frees a larger block.
+/// The library raises this limit when a process frees a larger block, as this function does.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }

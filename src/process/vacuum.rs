@@ -9,7 +9,6 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// Leaves the statistics of the whole database to autovacuum.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 

@@ -93,8 +93,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first repetition. If so, this call replaces a due check itself, because workers may
-    /// not know the repetition yet.
+    /// Whether this is the job's first repetition. If so, this call replaces a due check, because workers may not know
+    /// the repetition yet.
     is_first: bool,
 }
 

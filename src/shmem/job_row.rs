@@ -113,8 +113,7 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// Returns the figures to store. If a job has lost its row in shared memory, also returns the names of all jobs
-    /// that have a row.
+    /// If a job has lost its row, also returns the names of all jobs with a row.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());
@@ -134,7 +133,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // Sets the flag even if shared memory has no row of the job, because `awty_internal.job_stat` may have a row.
+        // The job needs no row in shared memory, because `awty_internal.job_stat` may contain the job.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
-    /// Schema of the job's function. Empty if external workers claim the job's checks.
+    /// Schema of the function. Empty if external workers claim the job's checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,

@@ -159,7 +159,6 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// If a run of several checks fails, runs each half separately.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {

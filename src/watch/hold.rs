@@ -21,7 +21,7 @@ pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
     watched.filter(|watched| watched.rule.entity_name == *entity_name)
 }
 
-/// A row that is not late yet has no alert, so a hold adds an alert of level 0.
+/// If the row is not late yet, adds an alert of level 0.
 pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> bool {
     let (by, rule) = (catalog::current_role(), &watched.rule);
     let keys = std::slice::from_ref(key);

@@ -11,7 +11,7 @@ const KEYS: i64 = 5_000;
 /// Number of keys that a piece reads at first. It is small, because the rule's `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
-/// `visit` receives a key and a number. It visits at most this number of keys after the key, and returns these keys.
+/// `visit` receives a key and a number, visits at most this number of keys after the key, and returns these keys.
 ///
 /// Returns the last key of the piece, or `None` if no key is left. A piece takes at most half of the job's timeout. A
 /// piece that locks rows also takes at most [`LOCKED`].

@@ -50,7 +50,6 @@ pub fn of(row: &Row) -> Option<Untold> {
     UNTOLD.take().filter(|untold| untold.check == (row.id, row.slot, row.attempt, row.scheduled_at()))
 }
 
-/// Returns `false` if the alert already has the level, or if the level cannot be stored.
 pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     let Untold { alert, from, level, since, due_at, .. } = *untold;
     let store = || {
@@ -64,8 +63,8 @@ pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     is_raised
 }
 
-/// Whether a client has stopped the row since the run read it. The row's check cannot tell, because a stop does not
-/// change the check.
+/// Whether a client has stopped the row since the run read it. Reads the stops, because a stop does not change the
+/// check.
 fn is_stopped(rule: &rule::Rule, key: &Text) -> bool {
     let read = || stop::read(&rule.name, std::slice::from_ref(key));
     let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());

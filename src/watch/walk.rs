@@ -130,7 +130,6 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
     }
 }
 
-/// Returns whether the row's first level is in the future, or the row was stopped before it was late.
 fn is_ahead(watched: &Watched, found: RowState<'_>, stops: &Stops, now: Time) -> bool {
     let RowState::Waiting { start, .. } = found else { return false };
     let due_at = watched.due_at(start, stops);

@@ -81,7 +81,7 @@ impl Worker {
     }
 
     /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys.
-    /// Therefore, an old primary that has lost its standbys does not run checks that the new primary runs too.
+    /// Therefore, an old primary without standbys does not run checks that the new primary runs too.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();

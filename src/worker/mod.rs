@@ -23,8 +23,7 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// A worker stays connected at least this long, even if other roles wait for a worker, because opening a connection is
-/// expensive.
+/// A worker stays connected at least this long, even if other roles wait, because opening a connection is expensive.
 const QUANTUM: Duration = Duration::from_millis(50);
 const UNCOUNTED: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(1);

@@ -17,7 +17,7 @@ pub struct Plan {
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns the SQL text of a call with columns of a row as arguments. The names are already quoted.
+/// The names of the columns are already quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))

@@ -175,7 +175,6 @@ statement! {
 }
 
 statement! {
-    /// The next sweep of the table begins with the first key.
     pub fn sweep_anew(name: &Text) = query,
     c"UPDATE awty.rule SET swept_at = NULL, swept_to = NULL WHERE rule = $1"
 }

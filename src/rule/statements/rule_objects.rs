@@ -148,8 +148,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // Compares the columns that `due` reads and not the value of `due`, because the role that writes a row
-        // evaluates this condition. This role may have no right to the calendars that `due` reads.
+        // Compares the columns that `due` reads and not `due`, because the role that writes a row evaluates this
+        // condition. This role may have no right to the calendars of `due`.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
@@ -174,8 +174,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // The DELETE trigger of a rule with `stopped` fires for every row, because awty may have stored stops of a row even
-    // if the row meets the rule.
+    // The DELETE trigger of a rule with `stopped` fires for every row, because even a row that meets the rule may have
+    // stored stops.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),

@@ -79,8 +79,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Adds the new alerts, and returns them together with the open alerts. The open alerts already have the values that
-/// [`escalate`] will write. If `tells` is false, the result may be empty, because the caller ignores it.
+/// Adds and returns the new alerts. Also returns the open alerts, with the values that [`escalate`] will write. If
+/// `tells` is false, the result may be empty, because the caller ignores it.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -117,7 +117,6 @@ pub fn escalate_untold(raised: &[Raised], now: Time) -> bool {
     raised.is_empty() || set_levels(raised.iter(), now, 0) == raised.len() as u64
 }
 
-/// Like [`escalate_untold`], for one alert.
 pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) -> bool {
     let count = match raised.id {
         None => insert_all().execute(&new_alerts(rule, &[raised], now, 0)),

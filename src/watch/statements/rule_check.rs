@@ -50,7 +50,7 @@ statement! {
 }
 
 statement! {
-    /// Moves the check to `slot`, unless the check is already due earlier. The caller must have locked the check.
+    /// The caller must have locked the check.
     pub fn advance(check: i64, slot: Option<Time>) = query,
     c"UPDATE awty.future_job SET next_check_at = LEAST(next_check_at, $2) WHERE id = $1"
 }
@@ -86,7 +86,7 @@ statement! {
 }
 
 statement! {
-    /// Moves the check to `slot`, unless it is held. The caller must have locked the check.
+    /// The caller must have locked the check.
     pub fn move_one(check: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET next_check_at = $2
       WHERE id = $1 AND next_check_at <> $2 AND held IS NOT DISTINCT FROM false"
@@ -148,7 +148,6 @@ pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     add_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
-/// Returns `false` if the check is already pending.
 pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     insert_one(&rule.name, &rule.entity_name, key, slot, by.role, by.at)
 }

@@ -98,7 +98,6 @@ fn times(array: Option<pg_sys::Datum>) -> Vec<Time> {
 
 pub type Stored = (Text, Clock, Option<Time>);
 
-/// If `replaces` is false, rows that are already stored stay unchanged.
 pub fn put(rule: &Text, rows: &[Stored], replaces: bool) {
     if rows.is_empty() {
         return;
