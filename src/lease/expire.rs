@@ -63,7 +63,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// Ends no more leases after the time `until`. The caller must have locked the leases.
+/// Stops ending leases at the time `until`. The caller must have locked the leases.
 pub fn book(job: &Job, over: &[StoredLease], now: Time, until: Option<Mono>) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };

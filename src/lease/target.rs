@@ -33,7 +33,7 @@ pub struct Chosen {
     /// The chosen checks. The two numbers are the check's position within its target, and the position of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
-    /// If targets allow no call now, the earliest time at which one of these targets will allow a call.
+    /// Earliest time at which any target that allows no call now will allow a call.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,

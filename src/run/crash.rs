@@ -12,8 +12,8 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// Counts a crash or an exit of the worker against each check of a run. Only one of these checks can be the cause, so
-/// each check runs alone next time.
+/// Counts a crash or an exit of the worker against each check of a run. Only one check can be the cause, so each check
+/// runs alone next time.
 ///
 /// Returns `false` if the run had only one check and a client has locked it.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {

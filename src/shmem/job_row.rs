@@ -133,7 +133,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The job needs no row in shared memory, because `awty_internal.job_stat` may contain the job.
+        // Sets the flag even without a row in shared memory, because `awty_internal.job_stat` may contain the job.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

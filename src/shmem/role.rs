@@ -12,8 +12,8 @@ pub struct RoleEntry {
     pub due: Timestamp,
     /// Earliest due time of the checks that a worker is handling, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
-    /// Time at which a worker must search for the checks of a prepared transaction, and due time of the first of these
-    /// checks.
+    /// Time at which a worker must search for the checks of a prepared transaction, and due time of the first such
+    /// check.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
     /// Number of consecutive failures of the role's workers. A worker fails if it cannot connect, read or write, or is

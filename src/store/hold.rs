@@ -38,7 +38,7 @@ statement! {
       RETURNING h.held_at, h.held_until"
 }
 
-// The condition is longer than `f.held`, because with `f.held` alone, a planner without statistics could read the whole
+// Writes `IS NOT DISTINCT FROM true`, because with `f.held` alone, a planner without statistics could read the whole
 // index of held checks.
 statement! {
     pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,

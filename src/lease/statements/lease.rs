@@ -147,7 +147,7 @@ statement! {
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// The condition is longer than `f.held`, because with `f.held` alone, a planner without statistics might read the whole
+// Writes `IS NOT DISTINCT FROM true`, because with `f.held` alone, a planner without statistics might read the whole
 // index of held checks.
 statement! {
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
