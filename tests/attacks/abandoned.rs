@@ -42,7 +42,7 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// If a run ends its own worker process, awty starts a replacement only after awty has counted this crash of the check.
+/// If a run ends its own worker process, awty counts a crash of the check before awty starts a new worker.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();

@@ -131,8 +131,8 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// Creates repetitions whose next time takes thousands of steps to search: each hour misses the opening by a moment, and
-/// the only open Mondays come after half a year.
+/// Creates repetitions for which awty needs thousands of steps to find the next time. Each hour of a repetition misses
+/// the opening time by a moment, and the only open Mondays are half a year away.
 fn search_long(field: &Field, role: &str, job: &str, count: usize) {
     field.sql(
         role,
@@ -190,7 +190,7 @@ fn checks_that_search_long_delay_no_claim_of_several_jobs() {
     let claimed: i64 = field.one("postgres", "SELECT count(*) FROM awty.claim('{slow,quick}', 'w')");
     assert_eq!(claimed, 1);
     let ended: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow'");
-    // By their number, 500 checks could end.
+    // If only the number of checks limited a claim, 500 checks would end.
     assert!((1..400).contains(&ended), "{ended} checks have ended");
 }
 

@@ -101,7 +101,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // The time for scheduling was too short.
+            // Scheduling ended too shortly before `slot`. Therefore the next attempt gets twice the time.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);

@@ -87,7 +87,7 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// Number of times that a run has noticed another run of its check, including runs that were rolled back.
+    /// Number of runs that found a concurrent run of the same check. Runs that were rolled back count, too.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
@@ -120,7 +120,7 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// awty may hold a check that has run during this number of crashes, even if other checks caused the crashes.
+/// awty may hold a check after this number of crashes during the check's runs, even if other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
 /// A run must end within this many seconds after its timeout. The number is the watchdog's `GRACE` plus one second.

@@ -23,7 +23,7 @@ pub struct Work {
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// The value of `Shared::epoch` at the claim.
+    /// The value of `Shared::epoch` when the worker claimed the check.
     pub epoch: u64,
 }
 

@@ -75,8 +75,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Stores the latest check id of each database before a kill. The checker allows awty to hold a check that existed
-    /// at several kills.
+    /// Stores the latest check id of each database before a kill. From these ids, the checker knows which checks
+    /// existed at several kills. awty may hold these checks.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -232,7 +232,8 @@ impl Customer {
         (job, args)
     }
 
-    /// More checks of the job `set` have large arguments (TOAST), so that awty archives many large arguments together.
+    /// The job `set` has more checks with large arguments (TOAST) than other jobs, so that awty archives many large
+    /// arguments together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),

@@ -15,15 +15,15 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between two rounds of the rule's owner. The owner changes the rule in one of `CHANGE` rounds.
+/// Pause between two rounds of the rule's owner. In one of `CHANGE` rounds, the owner changes the rule.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Finds alerts whose row is gone, is not late, has met the rule, has another start time than the alert, or has a
-/// second alert. $1 is true if the clock was set.
+/// Finds alerts whose row does not exist, is not late, or has met the rule. Also finds alerts whose start time differs
+/// from the row's start time, and second alerts of a row. $1 is true if the clock was set.
 ///
-/// After a change of the rule, no trigger notices that an alert's row is deleted and inserted again. The alert may be
-/// wrong until awty has compared all alerts with their rows.
+/// After a change of the rule, no trigger notices that an alert's row is deleted and inserted again. Therefore the
+/// alert may be wrong until awty has compared all alerts with their rows.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.rule = 'parcel' AND a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -31,7 +31,7 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR ((p.id IS NULL OR p.state = ANY (t.there) OR p.since IS DISTINCT FROM a.since) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds late rows that have no alert, and whose check is missing or comes 9 s (three of the longest slots) too late.
+/// Finds late rows that have no alert, if the row's check is missing or is 9 s (three of the longest slots) too late.
 /// Ignores rows with failed checks. Ignores all rows while awty reads the table for the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text

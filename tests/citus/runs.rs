@@ -11,7 +11,8 @@ pub fn failed(place: &mut Place) -> String {
     format!("{ended} jobs failed three times each and left nothing")
 }
 
-/// The checks of a two-phase transaction run soon after COMMIT PREPARED, and do not wait for the audit.
+/// The checks of a two-phase transaction run soon after COMMIT PREPARED. The checks do not have to wait for awty's
+/// audit.
 pub fn prepared(place: &mut Place) -> String {
     let mut client = place.shop();
     for first in [1, 101, 201] {
@@ -25,8 +26,8 @@ pub fn prepared(place: &mut Place) -> String {
     format!("300 orders in transactions with two phases: no check waited longer than {waited} s")
 }
 
-/// The server crashes after another node has committed a run's effects. Before the crash, the run's own commit must be
-/// on disk.
+/// The server crashes after another node has committed a run's effects. If the run's commit on the crashed server were
+/// not on disk, the check would run again.
 pub fn flushed(place: &mut Place) -> String {
     place.nodes[0].configure("wal_writer_delay = '10s'");
     place.nodes[0].reload();

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// A test of fewer minutes than this does not write the page in docs/.
+/// Minimum length in minutes of a test that writes the page in docs/.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {

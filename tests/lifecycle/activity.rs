@@ -62,7 +62,7 @@ fn the_status_shows_what_is_overdue() {
     assert_eq!((row.get::<_, i64>(0), row.get::<_, bool>(1)), (1, true));
 }
 
-/// Autovacuum needs statistics. Therefore a worker of awty must report its statistics while it works.
+/// A worker of awty must report its statistics while it works, because autovacuum needs these statistics.
 #[test]
 fn a_busy_worker_reports_what_it_has_written() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());

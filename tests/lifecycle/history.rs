@@ -63,8 +63,8 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
 
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
-    // Keeps the history long at first, because the maintainer could drop the old day's partition before the reader
-    // locks the partition.
+    // At first, keeps the history for a year. With less time, the maintainer could drop the old day's partition before
+    // the reader locks the partition.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
@@ -247,7 +247,8 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // The loop and the COMMIT are one batch, because the inspection waits for the lock for only 200 ms.
+    // Sends the loop and the COMMIT as one batch. The inspection waits for the lock for only 200 ms, and a separate
+    // COMMIT could come later.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

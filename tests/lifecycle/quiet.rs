@@ -201,7 +201,8 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// A role may lock more held checks than the maintainer releases at a time.
+/// The maintainer releases a limited number of held checks at a time. A role that locks more checks than this number
+/// must not delay the release of other checks.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();

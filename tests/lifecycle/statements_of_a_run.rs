@@ -37,7 +37,7 @@ fn a_run_executes_no_statement_for_its_figures() {
         let ran = format!("SELECT count(*) = 0 AS poll FROM awty.future_job WHERE job = '{job}' AND check_count = 0");
         shop.await_true("the runs", &ran);
         let found: Vec<String> = per_run(&shop).into_iter().filter(|query| !query.contains("$job$")).collect();
-        // Omits the expression of RETURN, because plpgsql evaluates the expression as a separate statement.
+        // Omits the expression of a RETURN statement, because plpgsql evaluates the expression as a separate statement.
         let found: Vec<&str> = found.iter().map(String::as_str).filter(|query| !query.starts_with("now()")).collect();
         assert_eq!(found, statements, "{job}");
         let counting =

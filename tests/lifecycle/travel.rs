@@ -191,8 +191,8 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Each run in `awty.travel()` is a subtransaction. If each run locked its check's row first, the runs would read a
-/// growing list of lockers.
+/// Each run in `awty.travel()` is a subtransaction. If each run first locked the row of its check, the row's list of
+/// lockers would grow, and each run would have to read the list.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

@@ -27,8 +27,8 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// awty_http registers no jobs during a restore. The setting shows a restore, because only pg_dump's scripts set
-/// `xmloption` to its default.
+/// awty_http registers no jobs during a restore. awty_http recognizes a restore by this setting, because only pg_dump's
+/// scripts set `xmloption` to its default.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {

@@ -1,4 +1,4 @@
-//! The program `campaign`, and not this program, runs the tests of pg_upgrade in `mod.rs`.
+//! The tests of pg_upgrade are in `mod.rs`. The program `campaign` runs these tests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

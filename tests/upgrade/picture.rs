@@ -7,7 +7,7 @@ pub struct Picture {
     pub last_id: i64,
 }
 
-/// Omits an owner's rights on its own objects and the row types of tables, because both differ between versions.
+/// Omits the row types of tables, and an owner's rights on its own objects, because both differ between versions.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t

@@ -1,5 +1,5 @@
-//! Invariant: a directory is removed only if its name has the test prefix, the servers' account owns the directory, and
-//! the process whose id is in the name has ended.
+//! Invariant: a removed directory has the test prefix in its name and belongs to the servers' account. The process
+//! whose id is in the name has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

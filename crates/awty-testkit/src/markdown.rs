@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// The indent of a list item is added to this width.
+/// Maximum width of a line, without the indent of a list item.
 pub const WIDTH: usize = 138;
 
 pub fn paragraph(text: &str) -> String {

@@ -42,7 +42,7 @@ const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
 /// Maximum number of turns. Each turn makes the same calls.
 const TURNS: usize = 5;
-/// Limit in bytes for the growth of a session in its last turn, or while one call is repeated.
+/// Maximum growth of a session's memory in bytes, during the last turn or during the repetition of one call.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 

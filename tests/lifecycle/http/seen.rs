@@ -98,7 +98,7 @@ fn no_query_computes_the_moments_of_a_plan_without_end() {
     );
 }
 
-/// The histogram has no exact durations. Therefore half of the calls in a step count as below the step's middle.
+/// The histogram has no exact durations. Therefore half of a step's calls count as shorter than the middle of the step.
 #[test]
 fn percentiles_lie_within_what_was_seen() {
     let http = Http::open();

@@ -50,8 +50,8 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // Waits until awty has read the existing rows, because a row that changes earlier gets a check that some tests do
-    // not expect.
+    // Waits until awty has read the existing rows. A row that changes before this reading gets a check that some tests
+    // do not expect.
     await_walked(shop);
 }
 

@@ -109,8 +109,8 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
 
-/// After a change of the calendar, awty reads all rows twice. Before the second reading, awty waits for older
-/// transactions.
+/// After a change of the calendar, awty reads all rows twice. Between the two readings, awty waits until older
+/// transactions have ended.
 #[test]
 fn a_walk_keeps_the_newer_time_of_a_client() {
     let shop = shop();

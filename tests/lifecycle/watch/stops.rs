@@ -32,7 +32,7 @@ fn is_true(journey: &mut Transaction, what: &str, sql: &str) {
     assert_eq!(found, Some(true), "{what}");
 }
 
-/// Lists the row's stops in minutes since `placed_at`. `0-90` is a past stop with its start and end. `since 30` is a
+/// Lists the row's stops in minutes since `placed_at`. `0-90` is a stop from minute 0 to minute 90. `since 30` is a
 /// stop that began at minute 30 and still lasts.
 pub fn stops(shop: &Shop, id: i64) -> String {
     shop.cluster.value(
@@ -176,8 +176,8 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If a write bypasses the triggers, awty notices a stop's start or end only at the row's next check, and uses the time
-/// of this check.
+/// If a write bypasses the triggers, awty notices the start or the end of a stop only at the row's next check. awty
+/// then uses the time of this check as the start or the end.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();

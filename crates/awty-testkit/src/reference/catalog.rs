@@ -10,7 +10,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// The COMMENT of an overload contains this text. The reference has no separate entry for an overload.
+/// A COMMENT that contains this text describes an overload. The reference has no separate entry for an overload.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "
