@@ -168,7 +168,7 @@ fn holds_of_repetitions_that_search_long_keep_no_other_hold_from_its_end() {
     inspect(&field);
     let ended = "SELECT count(*) = 1 FROM awty.future_job_history WHERE job = 'quick' AND outcome = 'missed'";
     field.cluster.await_sql(DB, "the end of the other hold", ended);
-    // The roles take turns, so the quick job does not wait for all holds of the slow one.
+    // The roles take turns, so the quick job does not wait until all holds of the slow job have ended.
     let before = "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow' AND finished_at <= (
                       SELECT finished_at FROM awty.future_job_history WHERE job = 'quick')";
     let before: i64 = field.one("postgres", before);
@@ -194,7 +194,7 @@ fn checks_that_search_long_delay_no_claim_of_several_jobs() {
     assert!((1..400).contains(&ended), "{ended} checks have ended");
 }
 
-/// The rule has a second level after one day, so a late row still has a pending check.
+/// The rule has a second level after one day. Therefore a late row still has a pending check.
 fn watch(field: &Field, role: &str, rule: &str) {
     let table = format!("{role}.{rule}");
     field.sql(
@@ -209,7 +209,7 @@ fn watch(field: &Field, role: &str, rule: &str) {
     field.cluster.await_sql(DB, "the alert", &alert);
 }
 
-/// Registering a job triggers an inspection of the database.
+/// Registers a job, because this triggers an inspection of the database.
 fn inspect(field: &Field) {
     field.job("alice", "another", "BEGIN RETURN NULL; END");
 }

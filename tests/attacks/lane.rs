@@ -8,7 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// awty inspects the database once a minute. A check that ends sooner has not waited for an inspection.
+/// awty inspects the database once a minute. A check that ends within a minute has not waited for an inspection.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {

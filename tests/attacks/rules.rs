@@ -60,7 +60,7 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     assert_eq!(ran, "postgres, postgres");
 }
 
-/// PostgreSQL evaluates a trigger's WHEN condition with the writer's rights, like a CHECK constraint.
+/// PostgreSQL evaluates the WHEN condition of a trigger, like a CHECK constraint, with the writer's rights.
 #[test]
 fn an_update_evaluates_the_condition_as_the_writer() {
     let field = field();
@@ -96,8 +96,8 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
          CREATE FUNCTION mallory.awty_orders_since(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT CASE WHEN NOT mallory.grab() THEN at END';
          CREATE FUNCTION mallory.noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
-    // Mallory can replace awty's trigger, because mallory owns the table, and the test disables the event trigger that
-    // refuses DROP TRIGGER.
+    // Mallory can replace awty's trigger, because mallory owns the table and the test has disabled the event trigger
+    // that refuses DROP TRIGGER.
     field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop DISABLE");
     field.sql(
         "mallory",
@@ -184,7 +184,8 @@ fn a_rule_is_not_called_with_alerts_of_others() {
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM mallory.seen"), 0);
 }
 
-/// PostgreSQL refuses a call as ambiguous if a second function of the same name has more parameters with defaults.
+/// PostgreSQL refuses a call as ambiguous if a second function has the same name and additional parameters with
+/// defaults.
 #[test]
 fn a_second_function_of_the_same_name_stops_no_rule() {
     let field = field();

@@ -1,5 +1,4 @@
-//! The documentation's table says which roles can see failures, runs, figures and forecasts. Tests each cell of this
-//! table.
+//! Tests each cell of the documentation's table that says which roles can see failures, runs, figures and forecasts.
 
 use crate::field::{DB, Field};
 
@@ -9,7 +8,7 @@ fn seen(field: &Field, role: &str, what: &str) -> String {
 }
 
 /// Alice owns the job, riva can read the job, and mona is a member of pg_monitor. Sam has lost the right to schedule
-/// the job's checks, and mallory never had a right.
+/// the job's checks, and mallory never had a right on the job.
 fn field() -> Field {
     let field = Field::new();
     for role in ["riva", "sam", "mona"] {
@@ -32,7 +31,7 @@ fn field() -> Field {
     field.cluster.await_sql(DB, "the failures", "SELECT count(*) = 2 FROM awty.failing");
     field.sql("sam", "SELECT awty.schedule('slow', 'of sam', 'geheim job', at => now())");
     field.await_sign(78);
-    // A worker counts a run only after the run's commit.
+    // Waits, because a worker counts a run only after the run's commit.
     field.cluster.await_sql(DB, "the failures to be counted", "SELECT retries = 2 FROM awty.job_status");
     field.sql("alice", "SELECT awty.disallow('geheim job', 'sam')");
     field

@@ -102,7 +102,7 @@ fn irrelevant(outcome: &mut Outcome, shop: &Shop) {
     let mut client = shop.client("postgres");
     client.batch_execute("SET track_functions = 'all'; BEGIN; UPDATE shop.busy SET customer = 'another'").unwrap();
     let calls = called_functions(&mut client);
-    // This UPDATE calls the rule's functions, so that the count of calls must grow.
+    // This UPDATE calls the rule's functions. Therefore the count of calls must grow.
     client.batch_execute("UPDATE shop.busy SET status = 'WAITING' WHERE id = 1").unwrap();
     assert!(called_functions(&mut client) > calls, "calls are not counted");
     client.batch_execute("ROLLBACK").unwrap();

@@ -6,7 +6,7 @@ use crate::stats::percentile;
 use chrono::{DateTime, Utc};
 
 const CHECKS: u32 = 1000;
-/// Seconds between two due times. Each due time needs a new worker, because an idle worker exits after one second.
+/// Seconds between two due times. An idle worker exits after one second, so that each due time needs a new worker.
 const COLD: u32 = 4;
 
 pub fn late(options: &Options) -> Outcome {

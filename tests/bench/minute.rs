@@ -1,5 +1,5 @@
-//! Compares pg_cron and awty in one server. pg_cron's jobs are due half a minute before awty's jobs, so that pg_cron
-//! and awty do not disturb each other.
+//! Compares pg_cron and awty in one server. pg_cron's jobs are due half a minute before awty's jobs, so that the jobs
+//! do not disturb each other.
 
 use crate::options::Options;
 use crate::progress::say;

@@ -3,7 +3,8 @@ use crate::ROWS;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// Factor for the sizes of all measurements. Results with a factor below 1 are stored separately.
+    /// Factor by which the sizes of all measurements are multiplied. Results with a factor below 1 are stored
+    /// separately.
     pub scale: f64,
     pub only: Vec<String>,
 }

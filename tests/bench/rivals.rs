@@ -1,4 +1,4 @@
-//! Compares awty with other queues. For each queue, the best result of several settings counts.
+//! Compares awty with other queues. Each queue is measured with several settings, and its best result counts.
 
 use crate::options::Options;
 use crate::progress::say;

@@ -1,7 +1,7 @@
 //! Most rows of the results table compare awty's runs with one SQL statement that does the same work (*the ceiling*).
 //!
-//! Invariant: a measurement starts after VACUUM and a checkpoint, and panics if its checks have not ended. awty's times
-//! come from awty's history, because the times must not include the client's time.
+//! Invariant: a measurement starts after VACUUM and a checkpoint, and panics if a check has not ended. awty's times
+//! come from awty's history, so that they do not include the client's time.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};
@@ -18,7 +18,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // JIT is off, because compiling the statement `CEILING` takes longer than the compiled code saves.
+    // JIT is off, because it takes longer to compile the statement `CEILING` than it saves.
     ("jit", "off"),
 ];
 
@@ -181,7 +181,7 @@ impl Shop {
     }
 }
 
-/// Unlike awty, this statement has no limits, claims no checks, and does not isolate checks from each other.
+/// Unlike awty, this statement applies no limits, claims no checks, and does not isolate checks from each other.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j

@@ -42,7 +42,7 @@ pub struct Pending {
     pub first_slot: Time,
     /// True if awty itself has put the check on hold, for example after crashes.
     pub held: bool,
-    /// True if clients write the check's row by holding, releasing and moving the check.
+    /// True if clients hold, release and move the check, and so change its row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -63,7 +63,8 @@ pub struct Ended {
     pub message: Option<String>,
     pub xmin: i64,
     pub committed: Option<Time>,
-    /// True if another transaction has moved the row to its partition. `xmin` and `committed` then describe the move.
+    /// True if another transaction has moved the row to its partition. `xmin` and `committed` then belong to this
+    /// transaction.
     pub is_moved: bool,
 }
 
@@ -98,7 +99,7 @@ pub struct Evidence {
     pub deadlines: Vec<(String, String)>,
     /// Rows that awty should have deleted, or `None` while the load continues.
     pub left: Option<Left>,
-    /// True if the clock was set, so that times of two transactions cannot be compared.
+    /// True if a fault set the clock. The times of two transactions then cannot be compared.
     pub clock_was_set: bool,
 }
 
@@ -123,9 +124,9 @@ const DEADLY: [&str; 2] = ["leave", "crash"];
 /// awty may hold a check after this number of crashes during the check's runs, even if other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// A run must end within this many seconds after its timeout. The number is the watchdog's `GRACE` plus one second.
+/// Maximum seconds from a run's timeout to the run's end. The number is the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// Seconds by which a run may be delayed if a fault freezes its worker.
+/// Maximum delay of a run in seconds, if a fault freezes the run's worker.
 const NOISE: f64 = 10.0;
 
 const PROMISES: [&str; 4] = ["P2", "P6", "P12", "P15"];
@@ -191,8 +192,8 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // A transaction that cancelled no check has left nothing on disk. Therefore PostgreSQL may use its
-            // transaction id again after a crash.
+            // A transaction that cancelled no check has left nothing on disk. Therefore PostgreSQL may give the
+            // transaction's id to a new transaction after a crash.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -256,7 +257,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` may set a slot with a fraction of a second, and a slot before the check's first slot.
+        // After `check_now()`, a check's slot may have a fraction of a second, and may be before the check's first
+        // slot.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -275,8 +277,8 @@ impl Story<'_> {
         }
     }
 
-    /// P1: each of the runs 0 to n-1 of a check has exactly one effect. A run that removes its own check counts as
-    /// done.
+    /// P1: if a check has had n runs, each of the runs 0 to n-1 has exactly one effect. A run that removes its own
+    /// check counts as done.
     fn judge_effects(&self, check_count: i32, outcome: Option<&str>, report: &mut impl FnMut(&'static str, String)) {
         if let Some(effect) = self.effects.iter().find(|effect| effect.bad) {
             report("P1", format!("the run failed and its {effect:?} is there"));
@@ -293,8 +295,8 @@ impl Story<'_> {
     /// P1: one transaction writes the effect, the history row and the time of the next run.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // Omits external workers. If an external worker answers many leases in one call, awty uses subtransactions,
-        // whose ids differ from the transaction's id.
+        // Omits external workers. If an external worker answers many leases in one call, awty uses subtransactions. The
+        // id of a subtransaction differs from the transaction's id.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };
@@ -330,7 +332,7 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run commits after its check's end, or begins before the previous run's commit.
+    /// P4: no run commits after its check has ended, or begins before the previous run has committed.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);

@@ -40,7 +40,7 @@ fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
     }
 }
 
-/// Check 1 is done, 2 is pending, 3 was cancelled, 4 replaced itself, and 5 failed.
+/// Check 1 is done, check 2 is pending, check 3 was cancelled, check 4 replaced itself, and check 5 failed.
 fn truth() -> Evidence {
     let own = Effect { own: true, ..effect(4, 0, 104) };
     let next = Pending {

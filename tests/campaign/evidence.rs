@@ -9,7 +9,8 @@ use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
 /// The caller must copy the clients' log `told` before the call.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
-    // Each query takes its own snapshot, because a table looks empty in a snapshot from before the table's TRUNCATE.
+    // Each query takes its own snapshot, because a table looks empty in a snapshot that is older than the table's
+    // TRUNCATE.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();
     let (wrong, missed) = (first(client.query(WRONG, &[&clock_was_set])?), first(client.query(MISSED, &[])?));
     let counted: serde_json::Value = client.query_one(COUNTED, &[])?.get(0);
@@ -28,8 +29,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
                 xmin::text::bigint, args->>'act', entity_name = 'again' FROM awty.future_job AS f
          WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'ticket', 'promise', 'kept', 'kept_reply', 'kept_due')",
     ))?;
-    // After a jump of the clock, awty may create a day's partition late and move rows into the partition. `xmin` is
-    // then the moving transaction.
+    // After a jump of the clock, awty may create a day's partition late and move rows into the partition. `xmin` of
+    // these rows is the transaction that moved them.
     let ended = rows(&format!(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,

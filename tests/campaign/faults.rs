@@ -1,5 +1,5 @@
-//! A fault that finds no target is not counted. Each fault undoes its change to the server, unless awty itself must
-//! handle the damage.
+//! A fault that finds no target does not count. Each fault undoes its change to the server, unless awty itself must
+//! cope with the change.
 
 mod bulk;
 mod clock;

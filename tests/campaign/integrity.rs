@@ -55,7 +55,8 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// A position in one file of the server log. The file matters, because a promoted standby writes to a different file.
+/// A position in one file of the server log. The position includes the file, because a promoted standby writes to a
+/// different file.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,
@@ -74,7 +75,7 @@ impl LogMark {
     }
 }
 
-/// Returns a log's internal errors without times and process ids, so that each error is reported once.
+/// Returns a log's internal errors. Omits times and process ids, so that a repeated error is reported only once.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -93,7 +94,7 @@ pub fn without_numbers(what: &str) -> String {
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
-    // Omits SIGKILL, SIGQUIT and SIGABRT (by a PANIC), because the campaign itself causes these signals.
+    // Omits SIGKILL, SIGQUIT, and the SIGABRT of a PANIC, because the campaign itself causes these signals.
     let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
     (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
 }

@@ -10,7 +10,8 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// The check's id and `scheduled_at` together identify the check, because a promoted standby may use the id again.
+    /// The check's id and `scheduled_at` together identify the check, because a promoted standby may give the id to a
+    /// new check.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,

@@ -1,5 +1,5 @@
-//! Invariant: a client's log contains exactly the confirmed commits. After a broken connection, the transaction's row
-//! in `camp.placed` shows whether the transaction committed.
+//! Invariant: a client's log contains exactly the confirmed commits. After a broken connection, the client learns from
+//! the transaction's row in `camp.placed` whether the transaction committed.
 
 use crate::checker::{Told, Violation};
 use crate::integrity::{LogMark, internal_errors};
@@ -22,7 +22,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// Only faults schedule checks of this role.
+/// Only faults schedule checks for this role.
 pub const ERIN: &str = "erin";
 
 const PACE: Duration = Duration::from_millis(120);
@@ -338,10 +338,10 @@ impl Customer {
 
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // SQLSTATE 22008 occurs if a fault sets the clock back by years after the client has read the clock.
+    // A client gets SQLSTATE 22008 if a fault sets the clock back by years after the client has read the clock.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
-    // PostgreSQL's timers use the clock, so `statement_timeout` comes too early if a fault sets the clock ahead.
+    // PostgreSQL's timers use the clock. Therefore `statement_timeout` comes too early if a fault sets the clock ahead.
     let too_early = error.code().is_some_and(|code| code.code() == "57014") && began.elapsed() < STATEMENT_TIMEOUT / 2;
     error.is_closed() || broken || told || too_early
 }

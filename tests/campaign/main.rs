@@ -190,8 +190,8 @@ impl Campaign {
         }
     }
 
-    /// Faults set the server's clock only in every second round, because the checker can compare fewer timestamps after
-    /// these faults.
+    /// Faults set the server's clock only in every second round, because after these faults the checker can compare
+    /// fewer timestamps.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -215,7 +215,7 @@ impl Worker {
                 return self.die(some);
             }
             // A call with several leases skips the checks that a client has locked. A call with a single lease waits
-            // for the client.
+            // until the client releases the lock.
             for lease in self.commit(client, some)? {
                 self.commit(client, std::slice::from_ref(lease))?;
             }

@@ -26,8 +26,8 @@ impl Repeated {
 
 pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
 
-/// Finds occurrences that ran twice. A second run is allowed after `awty.check_now()`, or if a client called
-/// `awty.repeat()` before the older repetition had its last run.
+/// Finds occurrences that ran twice. A second run is allowed after `awty.check_now()`, and after a call of
+/// `awty.repeat()` before the older repetition's last run.
 pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
         AND id NOT IN (SELECT check_id FROM camp.placed)
@@ -76,7 +76,7 @@ fn release(client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
 fn hold_until(customer: &mut Customer, client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
     let seconds = 1.0 + customer.random.below(3) as f64;
     let sql = "SELECT awty.hold($1, $2, $3, 'campaign', clock_timestamp() + make_interval(secs => $4))";
-    // While the call waits for a lock, the end of the hold may pass. awty then refuses the call (22023).
+    // If the hold would end while the call waits for a lock, awty refuses the call (22023).
     unless_refused(&["42704", "55000", "22023"], client.execute(sql, &[&ENTITY, &key, &job, &seconds]))
 }
 
@@ -125,8 +125,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // awty refuses the call (22023) if a fault has set the clock past `ends`, or has made slots longer than the
-    // repetition's period.
+    // awty refuses the call (22023) if a fault has set the clock to a time after `ends`, or has made slots longer than
+    // the repetition's period.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

@@ -1,4 +1,4 @@
-//! Measures how soon awty works again after a fault (P5), by the server's clock.
+//! Measures, by the server's clock, how soon awty works again after a fault (P5).
 
 use crate::load::{DATABASES, Shared};
 use awty_testkit::Cluster;
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// Limit in seconds for the start of the first run. Only a lost wake-up causes a longer delay.
+/// Limit in seconds for the start of the first run. A longer delay means that a wake-up was lost.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {
@@ -42,8 +42,8 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from the server's start to the first run of a due check. The slowest database counts. `None` if the
-    /// server did not stop, or if no check was due.
+    /// Seconds from the server's start to the first run of a due check in the slowest database. `None` if the server
+    /// did not stop, or if no check was due.
     pub first: Option<f64>,
     /// Seconds until all due checks were done. The time begins at the server's start, or at the fault's end if the
     /// server did not stop.

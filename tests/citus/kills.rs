@@ -1,4 +1,4 @@
-//! Kills nodes, postmasters and workers during runs that write on another node.
+//! Kills nodes, postmasters and workers while runs write on another node.
 
 use crate::load::Load;
 use crate::place::Place;
@@ -6,7 +6,7 @@ use awty_testkit::{Cluster, Signal};
 
 const KILLS: usize = 10;
 
-/// Returns whether a run on another node has a transaction open on this node.
+/// Returns whether a run that belongs to another node has an open transaction on this node.
 const MIDDLE: &str =
     "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'shop' AND application_name LIKE 'citus_internal%'
                       AND state = 'idle in transaction')";
@@ -54,12 +54,12 @@ pub fn kills(place: &mut Place) -> String {
     format!("{KILLS} kills of nodes, postmasters and workers, {orders} acknowledged orders: each had one effect")
 }
 
-/// The test kills only the postmaster. All other processes of the server must end by themselves.
+/// The test kills only the postmaster, because all other processes of the server must end by themselves.
 #[track_caller]
 fn kill_postmaster(node: &mut Cluster) {
     let mut faults = node.new_faults();
     node.kill_server();
-    // If Citus notices the postmaster's death only after the commit, Citus raises an ERROR.
+    // Ignores the ERROR that Citus raises if it notices the postmaster's death only after the commit.
     faults.extend(
         node.new_faults().into_iter().filter(|fault| !fault.ends_with("AbortTransaction while in COMMIT state")),
     );

@@ -16,7 +16,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Each order of the job `tell` is due when the interval `after` has passed.
+    /// The check of each order of the job `tell` is due after the interval `after`.
     pub fn start(place: &Place, after: &'static str) -> Self {
         let config = place.coordinator.config("postgres", "shop");
         let (stopped, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI64::new(0)));
@@ -64,7 +64,7 @@ fn write(config: &Config, after: &str, stopped: &AtomicBool, count: &AtomicI64) 
             client = config.connect(NoTls).ok();
         }
         let last = next + BATCH - 1;
-        // The keys of unconfirmed orders are not used again, because these orders may exist.
+        // Does not use the keys of unconfirmed orders again, because these orders may exist.
         if client.as_mut().is_some_and(|client| client.execute(sql, &[&next, &last, &after]).is_ok()) {
             acknowledged.extend(next..=last);
             count.fetch_add(BATCH, Ordering::Relaxed);

@@ -48,7 +48,8 @@ pub fn moves(place: &mut Place) -> String {
         load.await_more(50);
     }
     assert!(moved > 0, "no check has moved");
-    // The order's check has moved with its shard. On the new node, the trigger replaces this check.
+    // The order's check has moved to the new node with the order's shard. On the new node, the trigger replaces this
+    // check.
     place.shop().batch_execute("UPDATE shop.orders SET after = '0 s' WHERE id = -1").unwrap();
     let orders = load.stop(place);
     place.await_all_ended();
@@ -63,7 +64,8 @@ pub fn standby(place: &mut Place) -> String {
     place.nodes[0].await_sql("postgres", "the standby", "SELECT bool_or(sync_state = 'sync') FROM pg_stat_replication");
     let load = Load::start(place, "2 s");
     load.await_more(200);
-    // From now on, the standby receives no WAL. Its promotion loses each commit that does not wait for the standby.
+    // From now on, the standby receives no WAL. If the standby is promoted, each commit that does not wait for the
+    // standby is lost.
     let receivers = standby.pids("walreceiver");
     receivers.iter().for_each(|pid| standby.kill(Signal::STOP, *pid));
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep')

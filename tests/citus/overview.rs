@@ -1,5 +1,5 @@
-//! Executes the statements from docs/citus.md for reading the views of all nodes. One gateway makes the calls of all
-//! nodes.
+//! Executes the statements of docs/citus.md that make the views of all nodes readable. One gateway makes the calls of
+//! all nodes.
 
 use crate::place::Place;
 use awty_testkit::gateway::{Gateway, create_credentials};
@@ -90,7 +90,7 @@ pub fn gateway(place: &mut Place) -> String {
         let count = arrivals.lock().unwrap().len() as i64;
         if count >= ORDERS { Ok(()) } else { Err(format!("{count}: {}", gateway.log())) }
     });
-    // Ignores `awty_http.roll_up`, because awty_http repeats this job on each node.
+    // Ignores `awty_http.roll_up`, because each node always has a check of this recurring job.
     place.await_none("the runs to end", "SELECT count(*) FROM awty.future_job WHERE job <> 'awty_http.roll_up'");
     drop(gateway);
     let arrivals = arrivals.lock().unwrap();

@@ -12,7 +12,7 @@ citus.enable_unsafe_triggers = on
 citus.recover_2pc_interval = '1s'
 citus.enable_statistics_collection = off";
 
-/// Each node, even one that joins later, executes these statements once.
+/// Each node executes these statements once, and so does a node that joins later.
 pub const NODE: &str = "
 GRANT USAGE ON SCHEMA awty TO shop;
 CREATE TABLE IF NOT EXISTS shop.closed_door (closed boolean);
@@ -23,8 +23,8 @@ SELECT awty.register('tell', 'shop.tell', max_attempts => 0, retry_after => '1 s
 SELECT awty.register('fail', 'shop.fail', max_attempts => 3, retry_after => '1 s', replace => true);
 SELECT awty.register('wait', 'shop.wait', max_attempts => 0, retry_after => '1 s', timeout => '60 s', replace => true)";
 
-/// An order's run writes a row of `outbox` with the order's negative key. Most rows are on another node than their
-/// order.
+/// The run of an order writes a row of `outbox` with the order's negative key. Most of these rows are on a different
+/// node than the order.
 const SHOP: &[&str] = &[
     "CREATE TABLE shop.orders (id bigint PRIMARY KEY, job text NOT NULL, after interval NOT NULL DEFAULT '0 s')",
     "CREATE TABLE shop.outbox (order_id bigint NOT NULL, what text NOT NULL)",

@@ -34,7 +34,7 @@ pub fn flushed(place: &mut Place) -> String {
     place.on_all("INSERT INTO shop.closed_door VALUES (true)");
     let keys = place.keys(&place.nodes[0], &place.nodes[1], 1, 2);
     let (first, second) = (keys[0], keys[1]);
-    // The second run waits, so that the crash comes before the end of the worker's turn.
+    // The second run waits, so that the worker's turn has not ended when the crash comes.
     let orders = format!("INSERT INTO shop.orders VALUES ({first}, 'wait', '1 hour'), ({second}, 'wait', '1 hour')");
     place.shop().batch_execute(&orders).unwrap();
     place.nodes[0].run_as(

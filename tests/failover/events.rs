@@ -1,4 +1,4 @@
-//! An event counts as failed only if the cluster does not recover in time.
+//! An event counts as failed only if the cluster has not recovered within the time limit.
 
 use crate::place::{ELECTED_WITHIN, Place};
 use crate::random::Random;
@@ -72,7 +72,8 @@ impl Event {
 
 fn switchover(place: &Place, old: usize) -> Result<(), String> {
     let member = &place.members[old];
-    // Patroni refuses a switchover until its record of the synchronous standby is up to date.
+    // Repeats the request, because Patroni refuses a switchover until its record of the synchronous standby is up to
+    // date.
     poll("Patroni to accept the switchover", Duration::from_secs(60), || {
         let body = format!("{{\"leader\": \"{}\"}}", member.name);
         match member.ask("POST /switchover", &body) {

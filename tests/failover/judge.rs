@@ -30,7 +30,7 @@ pub struct Verdict {
     pub alerts: usize,
     pub lost_by_failover: usize,
     pub repeated_by_failover: usize,
-    /// Number of runs that an old primary began after a new primary had begun its timeline.
+    /// Number of runs that an old primary began after a new primary's timeline had begun.
     pub on_cut_off: usize,
     pub violations: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Counts the orders that are lost by failovers, restores and a move to another server.
+//! Counts the orders that are lost in failovers, in restores, and in a move to another server.
 //!
 //! Usage: `failover MINUTES SEED [EVENT …]`. With 0 minutes, each named event happens once.
 //!

@@ -1,4 +1,4 @@
-//! Each run and each promotion writes a line outside the database, because a failover may lose rows.
+//! Each run and each promotion writes a line to a file outside the database, because a failover may lose rows.
 
 use crate::place::Place;
 use crate::reaper::pass;

@@ -78,7 +78,7 @@ impl Member {
         Self::leads(self.rest_port)
     }
 
-    /// Returns whether the member is the primary. A member with a frozen Patroni does not count.
+    /// Returns whether the member is the primary. A member whose Patroni is frozen does not count as primary.
     pub fn leads(rest_port: u16) -> bool {
         ask(rest_port, "GET /primary", "").is_ok_and(|(status, _)| status == 200)
     }

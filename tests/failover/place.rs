@@ -34,8 +34,8 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Returns ports below the range of outgoing connections, because an outgoing connection could take a stopped server's
-/// port.
+/// Returns ports below the range of outgoing connections. An outgoing connection could take a port in this range while
+/// the port's server is stopped.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -46,7 +46,7 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// The test prefers etcd's v2 interface. With v3, a frozen Patroni 3.0.2 could later take the key from the new primary,
+/// The test prefers etcd's v2 interface. With v3, Patroni 3.0.2 could take the key from the new primary after a freeze,
 /// so that commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();

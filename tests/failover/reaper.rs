@@ -3,7 +3,8 @@ use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Reaps orphans, because PostgreSQL regards an unreaped process as running, and a container may have no init process.
+/// Reaps orphaned processes. PostgreSQL regards an unreaped process as running, and a container may have no init
+/// process.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {

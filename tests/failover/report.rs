@@ -110,7 +110,7 @@ struct Orders {
     on_cut_off: usize,
 }
 
-/// `whole` and `first_run` are in seconds.
+/// The fields `whole` and `first_run` are in seconds.
 #[derive(Serialize, Deserialize)]
 struct Events {
     mode: String,

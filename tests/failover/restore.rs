@@ -1,5 +1,5 @@
-//! A restored server must run no checks before `awty.adopt()`. After `awty.adopt()`, no order may be missing in its
-//! databases.
+//! A restored server must run no checks before `awty.adopt()`. After `awty.adopt()`, no order may be missing in the
+//! server's databases.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};

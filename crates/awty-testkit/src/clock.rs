@@ -8,7 +8,7 @@ impl Cluster {
         CLOCK.set(self, 0, seconds);
     }
 
-    /// Returns by how many seconds the server's clock is ahead of real time.
+    /// Returns the seconds by which the server's clock is ahead of real time.
     #[track_caller]
     pub fn clock(&self) -> i64 {
         if CLOCK.is_installed(self) { CLOCK.get(self, 0) } else { 0 }

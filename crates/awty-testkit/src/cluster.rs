@@ -1,6 +1,6 @@
-//! Invariant: dropping a [`Cluster`] stops the server, and removes the directory unless the cluster is a lasting one.
-//! The drop panics if the server's log reports an unexpected failed assertion or leak, or if amcheck finds damage in
-//! awty's tables.
+//! Invariant: dropping a [`Cluster`] stops the server. The drop also removes the directory, unless the cluster must
+//! outlive the test process. The drop panics if the server's log reports an unexpected failed assertion or leak, or if
+//! amcheck finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,7 +31,7 @@ impl Cluster {
     /// All servers can use the same port, because each has its own socket directory.
     pub const PORT: u16 = 5432;
 
-    /// By default the cluster preloads awty, and `awty.slot` is one second.
+    /// By default, the cluster preloads awty's library and sets `awty.slot` to one second.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -86,7 +86,7 @@ impl Cluster {
         self.start();
     }
 
-    /// Some server processes may apply the new settings only after this function has returned.
+    /// Does not wait until all server processes apply the new settings.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
@@ -177,8 +177,8 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // Without an init process, the dead postmaster stays a zombie and keeps its process id. A lock file with this
-        // id would keep a new postmaster from starting.
+        // Without an init process, the dead postmaster stays a zombie and keeps its process id. If a lock file had this
+        // id, a new postmaster would not start.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }

@@ -2,7 +2,7 @@ use crate::Cluster;
 use crate::preload::DISK;
 use std::time::Duration;
 
-/// Each variant must have the same number as in `disk.c`.
+/// Each variant must have the number of the same fault in `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// Writing WAL fails because the disk is full, so PostgreSQL must shut down.

@@ -31,7 +31,7 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// Returns `None` if the process whose id is in `postmaster.pid` does not run in this directory. An old
+/// Returns `None` if the process whose id is in `postmaster.pid` does not run in this directory, because an old
 /// `postmaster.pid` may name an unrelated process.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
@@ -73,7 +73,7 @@ pub(crate) fn remove(directory: &Path) {
     }
 }
 
-/// Sends SIGQUIT to servers, so that they can free their shared memory.
+/// Ends servers by SIGQUIT, so that they can free their shared memory.
 fn end_all(directory: &Path) {
     let is_server = |pid: &Pid| {
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();

@@ -17,7 +17,7 @@ pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// A script of [`Shop::ahead`] raises this SQLSTATE if the time `{first}` passes before the script ends.
+/// A script of [`Shop::ahead`] fails with this SQLSTATE if the time `{first}` passes before the script ends.
 const TOO_SLOW: &str = "TSLOW";
 
 pub struct Shop {
@@ -266,8 +266,7 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// Schedules the check and reads its due time in one transaction, because the check could run between two
-    /// transactions.
+    /// Schedules the check and reads its due time in one transaction. Between two transactions, the check could run.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();

@@ -27,7 +27,7 @@ impl Cluster {
 
     pub fn new_faults(&self) -> Vec<String> {
         let log = self.log_since(self.looked_for_faults.load(Ordering::Relaxed));
-        // The last line may be incomplete, because the server may still be writing it.
+        // Ignores an incomplete last line, because the server may still be writing the line.
         let complete = log.rfind('\n').map_or(0, |end| end + 1);
         self.looked_for_faults.fetch_add(complete, Ordering::Relaxed);
         log[..complete].lines().filter(|line| is_fault(line)).map(str::to_owned).collect()

@@ -1,5 +1,5 @@
-//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). A test writes numbers to a file that
-//! all processes of the server map.
+//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). The libraries read numbers that a test
+//! writes to a file, which all server processes map.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -39,8 +39,8 @@ impl Library {
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may run as another user, and must be able to write the file. The directory's permissions keep all
-        // other users out.
+        // All users may write the file, because the server may run as another user. The directory's permissions keep
+        // all other users out.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");

@@ -24,7 +24,7 @@ impl Cluster {
         find.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
     }
 
-    /// Starts the server so that it accepts only superusers and runs no background activity.
+    /// Starts the server so that only superusers can connect and no background activity runs.
     #[track_caller]
     pub fn start_for_upgrade(&mut self) {
         let log = self.log_file();

@@ -1,5 +1,5 @@
-//! Invariant: amcheck leaves the database unchanged. If the database lacks amcheck, a transaction installs amcheck and
-//! is then rolled back.
+//! Invariant: amcheck leaves the database unchanged. If the database lacks the extension amcheck, a transaction
+//! installs the extension and is then rolled back.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -114,7 +114,7 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// Returns whether the test may have caused the error, for example by locks or a full disk.
+/// Returns whether the test itself may have caused the error, for example by locks or a full disk.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

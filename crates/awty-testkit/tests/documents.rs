@@ -1,5 +1,5 @@
-//! Each test that a document names as `file::test` in backticks must exist. In docs/attacks.md, a name without a file
-//! means a test in the last file that the line names.
+//! If a document names a test as `file::test` in backticks, the test must exist. In docs/attacks.md, a name without a
+//! file means a test in the file that the line names last.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -64,7 +64,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// Tests' names have at least three words. Most other names in the code have fewer.
+/// A name with at least three words counts as a test's name. Most other names in the code have fewer words.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

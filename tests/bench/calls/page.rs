@@ -38,7 +38,7 @@ const ATTEMPTS: i32 = 100;
 
 const TARGETS: usize = 100;
 const PEOPLE: usize = 10;
-/// Seconds of warm-up, in which the gateway calls each schedule once.
+/// Length of the warm-up in seconds. During the warm-up, the gateway calls each schedule once.
 const WARM: f64 = 12.0;
 const TWIN: Wanted = Wanted::AtMost(1.5);
 
@@ -97,7 +97,7 @@ fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64
 
 pub fn page(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("page");
-    // Writes little WAL, because the complete WAL would need more disk space than the rows.
+    // Reduces WAL, because the complete WAL would need more disk space than the rows.
     let mut place = Place::open_with(&[
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),

@@ -1,5 +1,5 @@
-//! Measures the same schedules with and without two bad targets. One bad target never answers. The second is blocked,
-//! and has a large backlog.
+//! Measures the same schedules with and without two bad targets. The first bad target never answers. The second bad
+//! target is blocked, and has a large backlog.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::{Options, lateness};
@@ -9,7 +9,7 @@ use crate::stats::Pairs;
 
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
-/// Seconds of warm-up. During the warm-up, the gateway calls each schedule once.
+/// Length of the warm-up in seconds. During the warm-up, the gateway calls each schedule once.
 const WARM: f64 = 12.0;
 const WANTED: Wanted = Wanted::AtMost(1.5);
 

@@ -1,7 +1,7 @@
 //! Calls awty's functions with random and mostly wrong arguments.
 //!
-//! A call must succeed, or fail with a fitting SQLSTATE. It must cause no crash and no log entry, and leave no lock and
-//! no memory behind.
+//! A call must succeed, or fail with a fitting SQLSTATE. No call may cause a crash or a log entry, or leave a lock or
+//! memory behind.
 
 mod call;
 mod judge;
@@ -40,7 +40,7 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns. Each turn makes the same calls.
+/// Maximum number of turns. A turn is a series of calls, and all turns make the same calls.
 const TURNS: usize = 5;
 /// Maximum growth of a session's memory in bytes, during the last turn or during the repetition of one call.
 const GROWTH: i64 = 256 * 1024;
@@ -112,7 +112,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
         steps.push(places::Step::any(&functions, random));
     }
     let mut memory = vec![];
-    // A cache may still grow in the second turn. Only a leak grows in every turn.
+    // In the second turn, a cache may still grow. Only a leak grows in every turn.
     while memory.len() < 2 || memory.len() < TURNS && grown(&memory) {
         for step in &steps {
             for (call, answer) in
@@ -154,7 +154,7 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// Makes the call in a new session, because the heap of an old session has holes that would hide a leak.
+/// Repeats the call in a new session, because the heap of an old session has free gaps that would hide a leak.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);

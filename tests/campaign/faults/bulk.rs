@@ -1,4 +1,4 @@
-//! Makes the files of awty's tables grow and shrink, while a worker has prefetched checks from all parts of the files.
+//! Makes the files of awty's tables grow and shrink after a worker has prefetched checks from all parts of the files.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -9,10 +9,10 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// A due check must begin within this time, which is twice the longest slot.
+/// Time limit for the start of a due check. The limit is twice the longest slot.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
-/// Reading this table replaces all other pages in the shared buffers.
+/// A table so large that reading it replaces all other pages in the shared buffers.
 const OTHER: &str = "CREATE TABLE IF NOT EXISTS camp.other AS
     SELECT n, repeat('x', 500) AS filler FROM generate_series(1, 30000) AS n";
 
@@ -42,8 +42,8 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds two kinds of checks, fillers and followers (bulk.sql), removes the fillers, and waits until the first
-    /// follower runs.
+    /// Adds two kinds of checks, fillers and followers (see bulk.sql). Then removes the fillers, and waits until the
+    /// first follower runs.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;

@@ -66,8 +66,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// PostgreSQL restarts the launcher by the wall clock. If the clock was set back, the launcher starts only when the
-/// clock reaches the old time again.
+/// PostgreSQL uses the wall clock to decide when it restarts the launcher. If the clock was set back, the launcher
+/// starts only when the clock reaches the old time again.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

@@ -1,5 +1,5 @@
-//! A full disk or a failed flush can stop PostgreSQL with a PANIC. The PANIC prevents the loss of written data (setting
-//! `data_sync_retry`).
+//! If the disk is full or a flush fails, PostgreSQL can stop with a PANIC. The PANIC prevents the loss of written data
+//! (setting `data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;
@@ -11,7 +11,7 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // During the fault, only the checkpoint flushes data files. Other statements flush only WAL.
+    // Executes CHECKPOINT, because during the fault, other statements flush only WAL and no data files.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

@@ -21,7 +21,7 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// For each step and action, counts the processes that failed, and the tries in which no process reached the step in
+/// Counts, for each step and action, the processes that failed, and the tries in which no process reached the step in
 /// time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
@@ -62,7 +62,7 @@ fn file(step: &Step) -> String {
 }
 
 fn run(shared: &Shared, command: &str) -> Result<(), String> {
-    // COPY fails if the program does not read the output of COPY.
+    // Runs `cat`, because COPY fails if the program does not read COPY's output.
     let sql = format!("COPY (SELECT) TO PROGRAM $$cat >/dev/null; {command}$$");
     let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
     client.batch_execute(&sql).map_err(|error| error.to_string())

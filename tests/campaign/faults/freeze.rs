@@ -16,6 +16,6 @@ pub fn freeze(cluster: &Cluster, shared: &Shared, random: &mut Random, whom: &st
 
 fn is_stopped(pid: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Searches for the process state from the end of the line, because the process name may contain any character.
+    // Searches the line backwards for the process state, because the process name may contain any character.
     status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
 }

@@ -7,7 +7,7 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Length of the long run in seconds. The other roles must catch up before the long run ends, however slow the machine.
+/// Length of the long run in seconds. The other roles must catch up within the fraction `SHARE` of this time.
 const SECONDS: u64 = 40;
 /// Length of the other roles' runs in seconds. After a crash, awty runs the interrupted checks one after the other.
 const OF_OTHERS: f64 = 1.0;
@@ -24,7 +24,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // Kills a process of another role, because the process of the long run must not cause the crash.
+    // Kills a process of another role, so that the long run's process does not cause the crash.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

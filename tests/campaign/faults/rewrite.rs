@@ -93,7 +93,7 @@ fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), E
     Ok(())
 }
 
-/// The tablespace is in the data directory, so that a primary and its standbys do not share its path.
+/// The tablespace is in the data directory, so that its path differs between a primary and its standbys.
 fn make_tablespace(admin: &mut Client) -> Result<(), Error> {
     if admin.query_opt("SELECT FROM pg_tablespace WHERE spcname = 'elsewhere'", &[])?.is_none() {
         admin.batch_execute("SET allow_in_place_tablespaces = on")?;

@@ -2,7 +2,7 @@ use crate::load::Shared;
 use awty_testkit::Cluster;
 use std::time::Duration;
 
-/// Each row fills one page, so that each of many parallel workers gets some pages.
+/// Each row fills one page, so that the table has pages for many parallel workers.
 const TABLE: &str =
     "CREATE TABLE IF NOT EXISTS hog (n integer, filler text) WITH (fillfactor = 10, parallel_workers = 1000);
     ALTER TABLE hog ALTER filler SET STORAGE PLAIN;

@@ -160,8 +160,8 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 }
 
 pub fn settings(client: &mut Client) -> String {
-    // The page shows the default value (`boot_val`), because the cluster's configuration file changes a few current
-    // values.
+    // The page shows the default value (`boot_val`) instead of the current value, because the cluster's configuration
+    // file changes a few values.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

@@ -1,4 +1,4 @@
-//! Tests that each module of awty uses only the modules that it may use. A *room* is a top-level module.
+//! Tests that each module of awty uses only permitted modules. A *room* is a top-level module.
 //!
 //! An *arrow* is a path that names another module. A path in a macro's arguments is also an arrow.
 
@@ -41,7 +41,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// No room of the first list may use a room of the second list, not even through other rooms.
+/// No room of the first list may depend on a room of the second list, directly or through other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -52,7 +52,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// awty-core must not use these names, because code with these names reads a clock or waits.
+/// awty-core must neither read a clock nor wait. Therefore awty-core must not use these names.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
@@ -115,8 +115,7 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// Only `store` and `statements` may contain SQL, because these modules prepare each statement and run it as awty's
-/// owner.
+/// Only `store` and `statements` may contain SQL, so that each statement is prepared and runs as awty's owner.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();

@@ -124,7 +124,7 @@ impl<'ast> Visit<'ast> for Source {
         }
     }
 
-    /// Skips the path in `pub(super)`, because the path names a module that may use the item.
+    /// Skips the path in `pub(super)`, because the path does not use the module that it names.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

@@ -1,4 +1,4 @@
-//! Measures requests for lists. Ignores the first requests, because PostgreSQL plans the statements in these requests.
+//! Measures requests for lists. Ignores the first requests, because PostgreSQL must plan their statements.
 
 use super::compare::add;
 use crate::calls::Options;
@@ -14,7 +14,7 @@ const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
 const FACTOR: i32 = 50;
 const ATTEMPTS: i32 = 10;
-/// Requests for each list. The number is small, because a token allows a hundred requests at once.
+/// Number of requests for each list. The number is small, because a token allows a hundred requests at once.
 const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
 const WANTED: Wanted = Wanted::AtMost(2.0);

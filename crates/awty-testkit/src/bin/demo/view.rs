@@ -16,7 +16,7 @@ SELECT s.pending, (extract(epoch FROM s.lag) * 1000)::bigint AS lag, s.workers::
        (SELECT count(*) FROM awty.alert WHERE level = 2) AS escalated
 FROM awty.status s";
 
-/// In the demo, a check runs once at `first_check_at`, and at most once more, at `next_check_at`.
+/// In the demo, a check runs at `first_check_at`, and may run once more at `next_check_at`.
 const CHART: &str = "
 WITH run AS (
     SELECT first_check_at AS slot FROM awty.future_job_history WHERE check_count >= 1
