@@ -1,5 +1,4 @@
-//! A check can end in several ways. In each way, an administrator's triggers, rules, columns and keys on awty's tables
-//! take effect.
+//! However a check ends, an administrator's triggers, rules, columns and keys on awty's tables take effect.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

@@ -1,5 +1,5 @@
-//! awty writes history rows without SQL. Even after an administrator's change of the table, each row must equal the row
-//! that an INSERT writes.
+//! awty writes history rows without SQL. Even after an administrator has changed the table, each row must equal the row
+//! that an INSERT would write.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

@@ -1,5 +1,5 @@
-//! A client can change a check during a run without waiting for the run. The client's change replaces the result of the
-//! run.
+//! A client can change a check during a run without waiting for the run. The client's change takes precedence over the
+//! run's result.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

@@ -6,7 +6,7 @@ fn open() -> Shop {
     Shop::on(Cluster::builder().with_movable_clock().start())
 }
 
-/// awty measures timeouts by the monotonic clock. PostgreSQL's own timers use the wall clock.
+/// awty measures timeouts by the monotonic clock, because PostgreSQL's own timers use the wall clock.
 #[test]
 fn a_run_is_gone_by_its_timeout_when_the_clock_is_set_back() {
     let shop = open();
@@ -52,7 +52,8 @@ fn nothing_runs_twice_when_the_clock_is_set_back() {
     shop.job("note", NOTE, "");
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
-    // Sets `skip` only after the first run, because awty could skip a check that is due before awty's first inspection.
+    // Sets `skip` after the first run, because with `skip`, awty could skip a check that is due before its first
+    // inspection.
     shop.run("SELECT awty.alter('note', on_missed => 'skip')");
     shop.schedule("2", "note", "after => '5 minutes'");
     shop.cluster.set_clock(-3600);

@@ -1,12 +1,12 @@
-//! After a crash, a signal or a restart, each check takes effect once.
+//! Each check takes effect once, even after a crash, a signal or a restart.
 
 use awty_testkit::fixture::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Time limit of a check. The limit is shorter than a minute, because each minute awty searches for forgotten checks
-/// (P5).
+/// Time limit of a check. A check that ends within this limit was not found by awty's search for forgotten checks,
+/// which happens once a minute (P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -99,7 +99,7 @@ pub fn create_poison_of_mallory(shop: &Shop) {
     );
 }
 
-/// After a crash, awty runs the checks that may have caused it one at a time.
+/// After a crash, each check that may have caused the crash runs alone.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());

@@ -39,7 +39,7 @@ struct Agreement {
     watch: &'static str,
     done: &'static str,
     levels: &'static [&'static str],
-    /// Time between the last reminder and level 1, in opening hours.
+    /// Time in opening hours between the last reminder and level 1.
     remind: Option<&'static str>,
 }
 
@@ -128,7 +128,7 @@ const STEP: &str = "
     ) INSERT INTO waits SELECT id, waiting, awty.now() FROM changed;
     SELECT count(*) FROM awty.travel('23 hours', max => 100000);";
 
-/// A slot of one minute is longer than any run, so that each run reports before the next slot begins.
+/// A slot of one minute is longer than any run. Therefore each run reports its result before the next slot begins.
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1min").start());
     shop.run(&format!(
@@ -154,12 +154,12 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // `awty.travel()` first runs the checks that are due at the journey's end. Therefore the alert has reached each
-    // level that is due when the test writes.
+    // At the journey's end, `awty.travel()` first runs the due checks. Therefore, when the test writes, the alert has
+    // reached each level that is due.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // `awty.travel()` ends at an inexact time. Therefore the test ignores tickets that begin to wait within two minutes
-    // of a level's time.
+    // The end of `awty.travel()` is inexact. Therefore the test ignores tickets that begin to wait within two minutes
+    // before or after a level is due.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(
@@ -268,7 +268,7 @@ fn a_help_desk_has_two_targets_and_a_clock_that_stops() {
     client.batch_execute("UPDATE ticket SET status = 'waiting', first_reply_at = awty.now()").unwrap();
     travel_to(&mut client, 1, "2 days 11 hours");
     client.batch_execute("UPDATE ticket SET status = 'open'; DELETE FROM told").unwrap();
-    // The status `waiting` stopped the rule's clock for eight and a half opening hours.
+    // The rule did not count the eight and a half opening hours in which the status was `waiting`.
     travel_to(&mut client, 2, "1 day");
     assert_eq!(told(&mut client), "solved 1 Thu 10:00, solved 2 Fri 10:00, solved 2 Mon 10:00");
     let late = "SELECT (rule, entity_key, level, told) = ('solved', '1', 2, 4) FROM awty.late";

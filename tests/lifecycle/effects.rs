@@ -183,7 +183,7 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // The role's own sessions cannot schedule the check, because of settings such as `default_transaction_read_only`.
+    // Settings such as `default_transaction_read_only` keep the role's own sessions from scheduling the check.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");
     assert_eq!(end.why(), ("done", None), "{end:?}");

@@ -59,8 +59,7 @@ fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
 
 #[test]
 fn with_room_for_one_process_everything_is_done() {
-    // PostgreSQL's logical replication launcher and awty's launcher are two of the three processes. The third process
-    // is a worker.
+    // The three processes are PostgreSQL's logical replication launcher, awty's launcher, and a worker.
     let shop = Shop::on(Cluster::builder().set("max_worker_processes", "3").start());
     roles(&shop, 9);
     shop.cluster

@@ -1,4 +1,4 @@
-//! Settings of roles and sessions affect a job's own statements, but not awty's statements.
+//! Settings of roles and sessions apply to a job's statements, but not to awty's own statements.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, Shop};
@@ -38,7 +38,7 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
 /// A restore or a subscription changes `awty.job` without firing ordinary triggers.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
-    // A second worker must not run the second check while the first check waits.
+    // While the first check waits, no second worker may run the second check.
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let gated = format!(
         "BEGIN IF j.entity_key = '1' THEN {GATE} END IF;

@@ -161,7 +161,7 @@ fn what_an_administrator_adds_to_the_history_is_honoured() {
     );
 }
 
-/// A trigger on the history makes awty archive with an ordinary INSERT.
+/// If the history has a trigger, awty archives with an ordinary INSERT.
 #[test]
 fn every_way_to_archive_says_the_same() {
     let shop = Shop::open();

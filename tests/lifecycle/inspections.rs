@@ -5,7 +5,7 @@ use std::time::Duration;
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
 
-/// The wait ends before awty's audit, which runs after a minute and could also bring about `wanted`.
+/// The wait ends before awty's audit. The audit runs after a minute, and could also make `wanted` true.
 #[track_caller]
 pub fn await_before_audit(shop: &Shop, wanted: &str) {
     shop.cluster.await_that(wanted, Duration::from_secs(30), || match shop.cluster.value::<bool>("postgres", wanted) {
@@ -44,7 +44,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
-    // A prepared transaction keeps its lock over a restart, so that awty's first inspection waits for the lock.
+    // A prepared transaction keeps its lock during a restart, so that awty's first inspection waits for the lock.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);
@@ -56,7 +56,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     assert_eq!(shop.end_of("late").outcome, "done");
 }
 
-/// A process that is killed at the wrong moment may leave an ended check's rows in awty's other tables.
+/// If a process is killed, rows of an ended check may remain in awty's other tables.
 #[test]
 fn what_is_left_of_checks_that_are_gone_is_removed() {
     let shop = Shop::open();

@@ -145,7 +145,7 @@ fn a_run_may_unregister_its_own_job() {
 
 #[test]
 fn a_run_may_pause_its_own_job() {
-    // While the run pauses the job, no second worker must have a run of the job.
+    // While the run pauses the job, no second worker may start a run of the job.
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let pausing =
         "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); PERFORM awty.pause(j.job); RETURN NULL; END";

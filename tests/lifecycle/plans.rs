@@ -1,5 +1,5 @@
-//! Each statement must use an index, even if PostgreSQL planned the statement while the tables were empty. PostgreSQL
-//! keeps this plan until ANALYZE.
+//! Each statement must use an index, even if PostgreSQL planned the statement while the tables were empty, because
+//! PostgreSQL keeps the plan until ANALYZE.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;
@@ -22,7 +22,7 @@ const SORTED: &[(&str, &str)] = &[
     ("lease::insert_all", "what is handed out, at most a thousand"),
     ("target::walk", "the targets that were walked to, in that order"),
 ];
-/// Statements that may read a whole index, because the index is small or the statement stops early.
+/// These statements may read a whole index, because the index is small or the statement stops early.
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
     ("inspected::select_first_per_role", "job_role_idx"),

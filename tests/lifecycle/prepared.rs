@@ -4,7 +4,8 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Time limit of a check. The limit is shorter than a minute, because each minute awty searches for forgotten checks.
+/// Time limit of a check. A check that ends within this limit was not found by awty's search for forgotten checks,
+/// which happens once a minute.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {

@@ -236,7 +236,7 @@ fn a_hold_of_a_running_occurrence_ends() {
     );
 }
 
-/// A run copies its check's hold to the check of the next occurrence.
+/// A run copies the hold of its check to the check of the next occurrence.
 #[test]
 fn a_hold_that_is_changed_during_the_run_keeps_the_change() {
     let shop = Shop::open();
@@ -352,7 +352,8 @@ fn on_a_standby_a_passed_end_shows_as_over() {
     );
 }
 
-/// `awty.hold()` and `awty.release()` find checks by their entity. A watched row's open alert counts as a check.
+/// `awty.hold()` and `awty.release()` find checks by their entity. Both functions treat the open alert of a watched row
+/// like a check.
 #[test]
 fn an_open_alert_is_a_candidate() {
     let shop = skipping();

@@ -1,4 +1,4 @@
-//! awty runs nothing in a restored database before `awty.adopt()`. A crash or a promotion is not a restore.
+//! In a restored database, awty runs nothing before `awty.adopt()`. A crash or a promotion does not count as a restore.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
@@ -66,7 +66,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     copy.restart();
     copy.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '0')").unwrap();
     copy.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
-    // The database stores that it was restored, so pg_upgrade and a dump keep this fact.
+    // The restored state is stored in the database, so that pg_upgrade and a dump keep the state.
     copy.stop(Stop::Fast);
     std::fs::remove_file(copy.data().join("pg_stat/awty_restored")).unwrap();
     copy.start();
@@ -153,7 +153,7 @@ fn one_statement_warns_once() {
     assert!(again(&copy).contains("NOTICE:  database \"postgres\" already runs its own checks"), "nothing was adopted");
 }
 
-/// PostgreSQL, and so awty, cannot tell copied disks from the original disks.
+/// Neither PostgreSQL nor awty can tell copied disks from the original disks.
 #[test]
 fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
     let mut shop = source();

@@ -129,7 +129,7 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
         ("concurrently", "REINDEX TABLE CONCURRENTLY awty.future_job"),
         ("type", "ALTER TABLE awty.future_job ALTER args TYPE jsonb USING args::text::jsonb"),
     ] {
-        // Cancelled checks leave free space at the table's start, into which a rewrite moves other checks.
+        // Cancelled checks leave free space at the table's start. A rewrite moves other checks into this space.
         shop.run(
             "SELECT count(awty.schedule('before', g::text, 'gated', after => '1 day')) FROM generate_series(1, 500) AS g",
         );
@@ -186,7 +186,7 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
 
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
-    // A second worker must not run the other checks while the first check waits.
+    // While the first check waits, no second worker may run the other checks.
     let shop = open_on(Cluster::builder().set("awty.max_workers_per_role", "1"));
     between_two_runs(&shop, "emptied", "TRUNCATE awty.future_job");
     shop.await_workers_gone();
@@ -222,7 +222,7 @@ fn a_failure_is_booked_where_its_row_has_been_moved() {
     shop.run("CREATE SEQUENCE shop.runs");
     let failing = format!("BEGIN PERFORM nextval('shop.runs'); {GATE} RAISE 'no' USING ERRCODE = 'AW001'; END");
     shop.job("failing", &failing, ", max_attempts => 1");
-    // The cancelled check leaves free space, into which VACUUM FULL moves the running check.
+    // The cancelled check leaves free space. VACUUM FULL moves the running check into this space.
     shop.run(
         "SELECT awty.pause('failing');
          SELECT awty.schedule('orders', 'before', 'failing', after => '0');

@@ -1,11 +1,11 @@
-//! A worker writes the ids of its next checks to disk before it runs them.
+//! Before a worker runs its next checks, it writes their ids to disk.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
 const CHECKS: i64 = 2_000;
-/// Duration of a flush. The runs between two flushes are shorter, and usually take 20 ms.
+/// Duration of a flush. The runs between two flushes usually take only 20 ms.
 const FLUSH: Duration = Duration::from_millis(50);
 
 #[test]

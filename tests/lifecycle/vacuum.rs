@@ -1,4 +1,4 @@
-//! The table of pending checks must not grow while checks end, even without autovacuum.
+//! While checks end, the table of pending checks must not grow, even without autovacuum.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
@@ -39,7 +39,7 @@ fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
 fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     let shop = open();
     run_many(&shop);
-    // A first vacuum may run while checks still end, so the test waits for a later vacuum.
+    // The first vacuum may run while checks still end. Therefore the test waits for a later vacuum.
     let clean = VACUUMED.replace("> 0", &format!("> 0 AND n_dead_tup < {MANY} / 10"));
     keep_busy_until(&shop, "a vacuum", || shop.cluster.value("postgres", &clean));
     let size = "SELECT pg_relation_size('awty.future_job')";

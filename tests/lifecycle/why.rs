@@ -62,7 +62,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     shop.job("one", NOTE, ", max_attempts => 0");
     for cause in [
         Cause {
-            // The server restarts, because a running launcher may read the new setting later than the test's session.
+            // Restarts the server, because a running launcher may read the new setting later than the test's session.
             cause: &["ALTER SYSTEM SET awty.enabled = off"],
             restart: true,
             fails: false,
@@ -71,7 +71,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             finding: "nothing runs in this database",
         },
         Cause {
-            // The server restarts, because a server reads the identity of its installation at its start, but rarely
+            // Restarts the server, because a server reads the identity of its installation at its start, but rarely
             // later.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
@@ -193,7 +193,7 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
         why("role \"shop\" has no LOGIN%; ALTER ROLE shop LOGIN;");
         switch("off");
     }
-    // DROP ROLE does not look at awty's tables, so a job's role may no longer exist.
+    // DROP ROLE does not search awty's tables, so a job's role may no longer exist.
     shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
     let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role no longer exists'";
     shop.await_true("the finding", gone);

@@ -1,4 +1,4 @@
-//! Writes NULL, the limits of the type, and nonsense to each column, each time in a new row.
+//! Writes NULL, the limits of the column's type, and nonsense to each column. Each value is in a new row.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -45,7 +45,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// A table, and statements that prepare one broken row. The last statement breaks one column of a valid row.
+/// A table, and statements that create a broken row. The last statement breaks one column of a valid row.
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -106,7 +106,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Repeats the test after a crash, because awty then reads more broken rows.
+/// Repeats the test after a crash, because awty reads more of the broken rows after a crash.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

@@ -74,7 +74,7 @@ fn a_slow_dump_holds_up_nobody() {
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
     let mut dump = shop.cluster.tool("pg_dump").args(["-d", "postgres"]).stdout(Stdio::piped()).spawn().unwrap();
-    // pg_dump waits until the test reads the output. Meanwhile, pg_dump keeps its snapshot and its locks.
+    // Until the test reads its output, pg_dump waits and keeps its snapshot and its locks.
     let stopped = "SELECT EXISTS (SELECT FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid)
                                   WHERE a.application_name = 'pg_dump'
                                     AND l.relation = 'awty.future_job'::regclass)";
@@ -109,7 +109,7 @@ fn load(cluster: &Cluster, database: &str, script: &Path) {
     run(cluster.tool("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, "-f"]).arg(script));
 }
 
-/// Without `--enable-row-security`, pg_dump fails instead of omitting rows.
+/// If policies hide rows, pg_dump without `--enable-row-security` fails instead of omitting the rows.
 #[test]
 fn the_owner_of_the_database_dumps_every_row() {
     let shop = at_work();

@@ -1,4 +1,4 @@
-//! awty must run its checks even if a session's old snapshot keeps dead rows in awty's tables.
+//! awty must run its checks even while another session's old snapshot keeps dead rows in awty's tables.
 
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;

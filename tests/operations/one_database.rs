@@ -1,4 +1,5 @@
-//! A database can be dropped, copied or renamed only if no session is connected, so awty's processes disconnect.
+//! A database can be dropped, copied or renamed only if no session is connected to it. Therefore awty's processes
+//! disconnect.
 
 use crate::clients;
 use awty_testkit::fixture::Shop;

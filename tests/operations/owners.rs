@@ -33,7 +33,8 @@ fn who_may_connect_as_the_databases_owner_has_its_checks_run() {
 #[test]
 fn tables_that_are_no_superusers_any_more_are_no_riddle() {
     let shop = Shop::open();
-    // The role `boss` owns awty, because PostgreSQL cannot reassign the objects of the bootstrap superuser.
+    // The role `boss` and not the bootstrap superuser owns awty, because PostgreSQL cannot reassign the objects of the
+    // bootstrap superuser.
     shop.cluster.execute(
         "postgres",
         &["DROP EXTENSION awty", "CREATE ROLE boss SUPERUSER LOGIN", "CREATE ROLE successor LOGIN"],
@@ -44,7 +45,7 @@ fn tables_that_are_no_superusers_any_more_are_no_riddle() {
         .unwrap();
     shop.job("note", NOTE, "");
     shop.schedule("before", "note", "after => '2 s'");
-    // PostgreSQL allows only superusers to own an event trigger.
+    // The statement fails, because PostgreSQL allows only superusers to own an event trigger.
     let reassign = shop.cluster.superuser("postgres").batch_execute("REASSIGN OWNED BY boss TO successor");
     assert!(reassign.unwrap_err().as_db_error().is_some_and(|error| error.message().contains("awty_refuse_drop")));
     shop.cluster.execute("postgres", &["ALTER ROLE boss NOSUPERUSER"]);

@@ -1,4 +1,4 @@
-//! Rules with a calendar, stops, reminders and holds must continue unchanged in the new server.
+//! Rules with a calendar, stops, reminders and holds must work in the new server as before.
 
 use awty_testkit::Cluster;
 

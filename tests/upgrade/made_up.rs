@@ -1,6 +1,6 @@
 //! Copies the checkout, and changes the copy into an invented next version of awty and awty_http.
 //!
-//! Invariant: each change is written both here and in the upgrade script.
+//! Invariant: each change is in this file and in the upgrade script.
 
 use awty_testkit::checkout;
 use std::fs;

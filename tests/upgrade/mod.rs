@@ -1,4 +1,4 @@
-//! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`. The campaign's load runs before and after the
+//! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`. The campaign's load runs before and after each
 //! upgrade.
 //!
 //! The first upgrade copies the files, and its new server does not preload awty. The second upgrade links the files.
@@ -130,7 +130,8 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Returns keys of checks. Each check must satisfy the condition beside its key before and after the upgrade.
+/// Returns keys of checks, with a condition for each key. The check of the key must satisfy the condition before and
+/// after the upgrade.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -236,7 +237,7 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        // Only checks of the paused job and of external workers may still wait.
+        // Only checks of the paused job and of external workers may still be pending.
         let in_the_way = "SELECT concat_ws(', ', CASE WHEN NOT enabled THEN 'disabled' END, CASE WHEN database_held THEN 'held' END, last_error,
                 CASE WHEN why !~ 'job \"(paused|[a-z]+_(out|once)|parcel)\"' THEN why END) FROM awty.status";
         new.await_that(&format!("database {database} to be ready"), TO_CATCH_UP, || {
@@ -291,7 +292,8 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
-        // pg_upgrade gives functions new OIDs. An inspection then finds the functions of rules by name and signature.
+        // pg_upgrade gives functions new OIDs. Therefore an inspection finds the functions of rules by name and
+        // signature.
         let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false)) AND count(*) = 8
             FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule LIKE 'kept%'";
         new.await_sql(database, "the functions of the rules to be found", found);

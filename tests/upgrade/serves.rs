@@ -65,7 +65,7 @@ fn a_library_runs_the_sql_of_the_version_before_and_its_own() {
     assert!(cluster.value::<bool>("postgres", &is_well(NEXT)));
 }
 
-/// The new SQL version is installed before the restart, while the server has the old library in memory.
+/// Installs the new SQL version before the restart, while the server has the old library in memory.
 #[test]
 fn sql_of_a_version_to_come_waits_for_the_restart() {
     let before = made_up::directory_for("before").join("libawty.so");

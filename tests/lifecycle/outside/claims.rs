@@ -109,7 +109,7 @@ fn an_idle_worker_writes_nothing_and_is_told_how_long() {
         }
         shop.cluster.value::<i64>("postgres", lsn) - before
     };
-    // Makes ten attempts, because another process may write WAL during one attempt.
+    // Measures up to ten times, because another process may write WAL during a measurement.
     assert!((0..10).any(|_| writes() == 0), "idle claims write");
     shop.run("SELECT awty.check_now('orders', '1')");
     let wait: f64 =
@@ -153,7 +153,8 @@ fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
         assert_eq!(claimed, 0);
         shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job")
     };
-    // A claim ends at most 500 missed checks of each of two jobs, or 5,000 of a single job.
+    // For a single job, a claim ends at most 5,000 missed checks. For two jobs, the claim ends at most 500 missed
+    // checks of each job.
     assert_eq!(pending_after_claim("{mail,post}"), 2_500);
     assert_eq!(pending_after_claim("{mail}"), 0);
 }

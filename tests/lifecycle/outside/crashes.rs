@@ -33,7 +33,7 @@ fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
     let shop = shop_with(", heartbeat => '10 min'", 2);
     let mut client = shop.client();
     let leased = await_claim(&shop, 2);
-    // Locks the leases, so that no inspection ends expired leases before the answers come.
+    // Locks the leases, so that no inspection ends expired leases before the workers answer.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute(&format!("BEGIN; {EXPIRE}")).unwrap();
     let beat: Vec<i64> = admin.query_one("SELECT awty.heartbeat($1)", &[&vec![leased[0].lease, 7]]).unwrap().get(0);
@@ -46,7 +46,7 @@ fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
 
 const DEADLINE: &str = "SELECT NOT EXISTS (SELECT FROM awty.lease WHERE deadline >= clock_timestamp())";
 
-/// Without heartbeats, awty keeps the lease until the job's timeout, because the worker may only be slow.
+/// If a worker sends no heartbeats, awty keeps its lease until the job's timeout, because the worker may only be slow.
 #[test]
 fn what_is_not_answered_by_its_deadline_has_failed() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);

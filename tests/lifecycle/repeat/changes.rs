@@ -65,7 +65,7 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
 fn wider_slots_are_shared_by_moments() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // Because of `catch_up`, awty skips no second, even if the machine is slow.
+    // With `catch_up`, awty skips no occurrence, even if the machine is slow.
     repeat(&shop, "1", "note", "every => '1 s', catch_up => '1 hour'");
     await_ends(&shop, "1", 1);
     shop.run("SELECT awty.alter('note', slot => '5 s')");

@@ -167,11 +167,11 @@ fn a_job_without_repetitions_looks_nothing_up() {
     }
     shop.await_true("the runs", "SELECT count(*) = 20 FROM awty.future_job_history WHERE job = 'plain'");
     let after = looks();
-    // Only inspections, clients and runs of jobs with recurring checks read `awty_internal.repetition`.
+    // `awty_internal.repetition` is read only by inspections, clients, and runs of jobs with recurring checks.
     assert!(after < before + 10, "{before} and {after}");
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);
     cancel(&shop, "mine");
-    // A process reports its index scans only when it ends.
+    // Waits, because a process reports its index scans only when it ends.
     shop.await_true("runs to look by that index", &format!("SELECT ({sql}) >= {after} + 15"));
 }

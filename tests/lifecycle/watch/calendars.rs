@@ -85,7 +85,7 @@ fn a_row_is_due_at_its_own_time() {
         &format!("{OFFICE}; {PROMISED}"),
         "due => 'awty.due(placed_at, promised, hours)', calendar => 'office', escalate => '{1 hour}'",
     );
-    // Row 3 is late, so that its check would run in opening hours. The pause keeps the check pending.
+    // Pauses the job, because row 3 is late and its check would run in opening hours.
     shop.run("SELECT awty.pause('orders')");
     shop.run(&format!(
         "INSERT INTO shop.orders (id, placed_at, promised, hours) VALUES (1, {FRIDAY}, '8 hours', 'office'), (2, {FRIDAY}, NULL, 'office'),
@@ -107,7 +107,7 @@ fn a_row_is_due_at_its_own_time() {
     assert!(shop.cluster.value::<bool>("postgres", held));
     shop.run("UPDATE shop.orders SET promised = '7 hours' WHERE id = 2");
     assert!(!shop.cluster.value::<bool>("postgres", held), "another due time ends the silence");
-    // If `due` calls awty.due(), the client's write fails with the error of awty.due().
+    // If the function `due` calls awty.due(), a client's write fails with the error of awty.due().
     assert_eq!(refusal(&shop, "shop", "UPDATE shop.orders SET hours = 'nowhere' WHERE id = 2").0, "42704");
 }
 
@@ -207,7 +207,7 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
-    // The pause ends in the evening of an open day. At this time, many checks have been due for hours.
+    // The pause ends on the evening of an open day, when many checks have been due for hours.
     journey
         .batch_execute(
             "SELECT awty.pause('orders', paused_until => (SELECT min(day) + interval '20 hours 30 minutes'

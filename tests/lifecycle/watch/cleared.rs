@@ -20,8 +20,8 @@ fn solving() -> Shop {
     shop
 }
 
-/// Lists the rows whose `call_cleared` is pending (`pending`), and the rows whose `call_cleared` has run (`solved`).
-/// Example: `pending 1; solved 2`.
+/// Lists the rows whose `call_cleared` is pending, and then the rows whose `call_cleared` has run. Example: `pending 1;
+/// solved 2`.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -57,7 +57,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     shop.cluster.superuser("postgres").batch_execute(&bypassed(5)).unwrap();
     shop.run("SELECT awty.check_now('orders', 5, 'orders')");
     await_calls(&shop, "pending 1 2 3 4 5; solved ");
-    // A sweep compares all open alerts with their rows, and clears the alert of row 6.
+    // A sweep compares all open alerts with their rows. Therefore the sweep clears the alert of row 6.
     shop.cluster.superuser("postgres").batch_execute(&bypassed(6)).unwrap();
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
     shop.job("wake", awty_testkit::fixture::NOTE, "");

@@ -27,7 +27,7 @@ fn a_restored_rule_goes_on_once_it_is_adopted() {
     shop.cluster.execute("copy", &["SET session_replication_role = replica; DELETE FROM shop.orders WHERE id = 2"]);
     shop.cluster.execute("copy", &["SELECT awty.adopt()"]);
     await_state_in(&shop, "copy", "late 3:1 4:1; pending 2 3 4");
-    // A dump omits the dependency of the rule's functions on the table. An inspection adds it again.
+    // A dump omits the dependency of the rule's functions on the table. An inspection restores this dependency.
     client.batch_execute("DROP TABLE shop.orders; CREATE FUNCTION shop.wake() RETURNS void LANGUAGE sql AS ''; SELECT awty.register('wake', 'shop.wake')").unwrap();
     let over = "SELECT NOT EXISTS (SELECT FROM awty.rule) AND NOT EXISTS (SELECT FROM awty.job WHERE job = 'orders')
         AND NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM pg_proc WHERE proname LIKE 'awty\\_orders%')";

@@ -15,7 +15,7 @@ const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00
     SELECT awty.watch('shop.orders', rule => 'own', due => $$awty.due(placed_at, '4 hours', 'always')$$, until => $$status = 'SHIPPED'$$,
         call => 'shop.tell')";
 
-/// Each transaction writes a row before it holds the row's alert, so that row locks alone cause no deadlock.
+/// Each transaction first writes a row and then holds the row's alert, so that row locks alone cause no deadlock.
 fn step(session: u64, n: u64) -> String {
     let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
     let (row, rule) = (dice / 97 % ROWS, if (dice / 7).is_multiple_of(2) { "promise" } else { "own" });
@@ -41,7 +41,7 @@ fn step(session: u64, n: u64) -> String {
     }
 }
 
-/// Returns the session's errors. Omits errors about missing checks and alerts, running checks, and busy calendars.
+/// Returns the session's errors. Omits expected errors: missing checks and alerts, running checks, and busy calendars.
 fn session(client: &mut Client, session: u64) -> Vec<String> {
     let mut errors = Vec::new();
     for n in 0..STEPS {
@@ -68,8 +68,8 @@ fn eight_sessions_change_everything_at_once() {
         let sessions: Vec<_> =
             sessions.into_iter().map(|(mut client, n)| scope.spawn(move || session(&mut client, n))).collect();
         while sessions.iter().any(|session| !session.is_finished()) {
-            // Each rule has its own statement, because a single statement could lock the rules in another order than
-            // `awty.create_calendar()`.
+            // Changes each rule in a separate statement, because a single statement could lock the rules in another
+            // order than `awty.create_calendar()`.
             for rule in ["promise", "own"] {
                 let due = format!("UPDATE awty.rule SET swept_at = '-infinity' WHERE rule = '{rule}'");
                 shop.cluster.execute("postgres", &[&due]);

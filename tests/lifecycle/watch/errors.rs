@@ -1,4 +1,4 @@
-//! If a user's code in a rule fails, awty's error has the SQLSTATE and CONTEXT of the user's error (P9).
+//! If a user's function in a rule fails, awty's error has the SQLSTATE and CONTEXT of the function's error (P9).
 
 use super::{LATE, await_state, watched};
 use awty_testkit::Cluster;

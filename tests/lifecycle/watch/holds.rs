@@ -1,4 +1,4 @@
-//! awty does not report a watched row's alert during `awty.hold()`.
+//! While `awty.hold()` holds a watched row, awty does not report the row's alert.
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched};
 use awty_testkit::fixture::Shop;
@@ -99,8 +99,8 @@ fn a_hold_ends_at_its_time() {
     assert!(shop.cluster.value::<bool>("postgres", next));
 }
 
-/// The rule has no `since`, so that awty stores when a row begins to wait. The new check after a hold must keep this
-/// time.
+/// The rule has no `since`, so that awty stores when a row begins to wait. After a hold, the new check must keep the
+/// stored time.
 #[test]
 fn a_hold_keeps_the_start_of_the_clock() {
     let shop = watched("");

@@ -1,11 +1,11 @@
-//! Compares rows' stops, and the due times that result from the stops, with a computation in SQL.
+//! Compares rows' stops and the resulting due times with a computation in SQL.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The table has a row for each change of `status`. The functions compute stops from these rows, and call awty's
+/// The table has a row for each change of `status`. The SQL functions compute stops from these rows, and call awty's
 /// functions only to compute open time.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
@@ -109,7 +109,6 @@ fn the_end_of_a_stop_reads_no_other_checks() {
     assert!((ROWS..20 * ROWS).contains(&read), "{read} checks were read");
 }
 
-/// awty checks a stopped row once a day.
 #[test]
 fn a_forecast_counts_the_daily_check_of_a_stopped_row() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! A migration must not silently stop the rule of a watched table.
+//! A migration must not silently disable the rule of a watched table.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, refusal, state, watched};
 use crate::dump::{dump, restore};
@@ -52,7 +52,7 @@ fn ordinary_migrations_pass() {
     is_well(&shop);
 }
 
-/// Migrations of Django use DROP … CASCADE, which must not drop parts of a rule.
+/// Migrations of Django use DROP … CASCADE. The CASCADE must not drop parts of a rule.
 #[test]
 fn a_cascade_ends_no_rule_silently() {
     let shop = watched("");
@@ -128,7 +128,7 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     is_well(&shop);
 }
 
-/// A schema-only dump contains a rule's triggers and functions, but not the rule.
+/// A schema-only dump contains a rule's triggers and functions, but not the rule itself.
 #[test]
 fn a_schema_without_data_can_be_watched_again() {
     let shop = watched("");
@@ -256,7 +256,7 @@ fn a_column_keeps_its_collation() {
     expect(&shop, "UPDATE shop.orders SET status = 'sHIPPED' WHERE id = 3", "late -; pending -");
 }
 
-/// The test servers run with RUST_BACKTRACE=1, but PostgreSQL's errors must have no backtrace.
+/// The test servers run with RUST_BACKTRACE=1. Even so, PostgreSQL's errors must have no backtrace.
 #[test]
 fn an_error_of_postgresql_has_no_backtrace() {
     let shop = watched("");
@@ -268,7 +268,7 @@ fn an_error_of_postgresql_has_no_backtrace() {
     assert!(told.hint().is_some());
 }
 
-/// A restore changes the OIDs of functions. It also changes the numbers of columns that follow a dropped column.
+/// A restore changes the OIDs of functions, and the numbers of columns that follow a dropped column.
 #[test]
 fn a_restored_rule_finds_functions_and_columns_by_name() {
     let shop = Shop::open();

@@ -55,8 +55,8 @@ fn watch(shop: &Shop, more: &str) {
     await_walked(shop);
 }
 
-/// Lists the row and level of each open alert, and the rows that have a pending check without a hold. Example:
-/// `late 1:2 2:1; pending 1 3`.
+/// Lists each open alert with its row and level, and each row whose pending check has no hold. Example: `late 1:2 2:1;
+/// pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

@@ -1,4 +1,4 @@
-//! Each refusal has the expected SQLSTATE, position and hint, and changes nothing.
+//! A refused call has the expected SQLSTATE, position and hint, and changes nothing.
 
 use super::{ORDERS, tables};
 use awty_testkit::fixture::{NOTE, Shop, refusal};
@@ -22,7 +22,7 @@ const CLOCK: &str = "Use \"since\" and \"within\" instead.";
 const COLUMNS: &str = "Write columns without the table's name";
 const UNTIL: &str = "until => $$status IS NOT NULL$$";
 
-/// The arguments of a refused call, its SQLSTATE, a part of the message or detail, and a part of the hint.
+/// Describes refused calls by the arguments, the SQLSTATE, a part of the message or detail, and a part of the hint.
 const REFUSED: &[[&str; 4]] = &[
     ["'shop.v', until => 'true', within => '1 s'", "42809", "shop.v", "Watch an ordinary or a partitioned table"],
     ["'shop.f', until => 'true', within => '1 s'", "42809", "a foreign table", "Watch an ordinary"],

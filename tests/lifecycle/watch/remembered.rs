@@ -1,4 +1,5 @@
-//! A session must use a changed rule, even if it has written to the watched table before.
+//! After a change of a rule, a session must use the new rule, even if the session has already written to the watched
+//! table.
 
 use super::{ORDERS, await_walked, state, watch, watched};
 use awty_testkit::fixture::Shop;

@@ -131,7 +131,7 @@ fn a_walk_keeps_the_newer_time_of_a_client() {
     await_moved(&shop, "plain", "1");
 }
 
-/// awty adds checks for rows 1 to 100, and then waits for a lock of the test.
+/// awty adds checks for rows 1 to 100, and then waits for a lock that the test holds.
 #[test]
 fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     let shop = shop();
@@ -153,7 +153,7 @@ fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     await_moved(&shop, "plain", &(1..=150).map(|id| id.to_string()).collect::<Vec<_>>().join(","));
 }
 
-/// The calendar belongs to the owner of the database. The checks belong to another role (P6).
+/// The calendar belongs to the owner of the database, but the checks belong to another role (P6).
 #[test]
 fn a_calendar_of_all_moves_the_checks_of_a_role() {
     let shop = Shop::on(Cluster::builder().start());

@@ -265,7 +265,7 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // The trigger for DELETE has no WHEN, because even a row that has met the rule may have stops.
+    // The trigger for DELETE has no WHEN condition, because even a row that has met the rule may have stops.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()
@@ -302,8 +302,8 @@ fn a_deleted_row_keeps_no_stops() {
     assert_eq!(stops(&shop, 1), "since 0");
 }
 
-/// A stop that starts during a run does not change the row's check. Therefore a run whose call fails must look for a
-/// stop before it raises an alert.
+/// A stop that starts during a run does not change the row's check. Therefore, after a failed call, the run must look
+/// for a stop before it raises an alert.
 #[test]
 fn a_failing_call_raises_no_stopped_row() {
     let shop = shop();
@@ -320,7 +320,7 @@ fn a_failing_call_raises_no_stopped_row() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// A replaced calendar does not clear the alert of a stopped row.
+/// When a calendar is replaced, awty does not clear the alert of a stopped row.
 #[test]
 fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     let shop = shop();

@@ -1,4 +1,4 @@
-//! A disabled trigger, a policy or a restore can make awty miss writes.
+//! awty can miss writes because of a disabled trigger, a policy or a restore.
 
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
@@ -38,7 +38,8 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// A change of a rule requests its sweep in the same transaction, because a crash could lose a later request.
+/// A change of a rule requests a sweep in the same transaction. If the request came later, a crash could lose the
+/// request.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");

@@ -149,7 +149,7 @@ fn a_row_is_watched_under_its_new_key() {
     await_state(&shop, "late 3:1; pending 10 3");
     shop.run("BEGIN; SET CONSTRAINTS ALL DEFERRED; UPDATE shop.orders SET id = 10 WHERE id = 3; UPDATE shop.orders SET id = 3 WHERE id = 10 AND placed_at > now() - interval '1 hour'; COMMIT");
     await_state(&shop, "late 10:1; pending 10 3");
-    // The job is paused, because the check of the new key is already due.
+    // Pauses the job, because the check of the new key is already due and would run.
     expect(&shop, "SELECT awty.pause('orders'); UPDATE shop.orders SET id = id + 100", "late -; pending 103 110");
     shop.run("SELECT awty.resume('orders')");
     await_state(&shop, "late 110:1; pending 103 110");
