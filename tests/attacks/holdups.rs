@@ -131,8 +131,8 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// Creates repetitions for which awty needs thousands of steps to find the next time. Each hour of a repetition misses
-/// the opening time by a moment, and the only open Mondays are half a year away.
+/// Creates repetitions for which awty needs thousands of steps to find the next time. Each hour misses the opening time
+/// by a moment, and the only open Mondays are half a year away.
 fn search_long(field: &Field, role: &str, job: &str, count: usize) {
     field.sql(
         role,
@@ -209,7 +209,7 @@ fn watch(field: &Field, role: &str, rule: &str) {
     field.cluster.await_sql(DB, "the alert", &alert);
 }
 
-/// Registers a job, because this triggers an inspection of the database.
+/// Triggers an inspection of the database.
 fn inspect(field: &Field) {
     field.job("alice", "another", "BEGIN RETURN NULL; END");
 }

@@ -42,7 +42,6 @@ fn a_run_that_nothing_stops_takes_no_place_from_others() {
     await_status("the status to tell of it", &|told| told.contains("run"));
     field.cluster.await_that("the log to name the process", PATIENCE, || {
         let log = field.cluster.log_since(position);
-        // A log line begins with the id of the process that wrote it.
         let messages =
             log.lines().filter(|line| !line.contains("postmaster")).filter_map(|line| line.split_once(":  "));
         let named = messages.map(|(_, message)| message).any(|message| message.contains(&pid.to_string()));

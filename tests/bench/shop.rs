@@ -101,7 +101,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Scheduling ended too shortly before `slot`. Therefore the next attempt gets twice the time.
+            // Scheduling took too long, so the next attempt gets more time.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);

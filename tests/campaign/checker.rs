@@ -295,8 +295,8 @@ impl Story<'_> {
     /// P1: one transaction writes the effect, the history row and the time of the next run.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // Omits external workers. If an external worker answers many leases in one call, awty uses subtransactions. The
-        // id of a subtransaction differs from the transaction's id.
+        // Omits external workers, whose answers awty may write in subtransactions. The id of a subtransaction differs
+        // from the transaction's id.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };

@@ -19,8 +19,8 @@ const PACE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Finds alerts whose row does not exist, is not late, or has met the rule. Also finds alerts whose start time differs
-/// from the row's start time, and second alerts of a row. $1 is true if the clock was set.
+/// Finds second alerts of a row, and alerts whose row does not exist, is not late, has met the rule, or has a different
+/// start time. $1 is true if the clock was set.
 ///
 /// After a change of the rule, no trigger notices that an alert's row is deleted and inserted again. Therefore the
 /// alert may be wrong until awty has compared all alerts with their rows.

@@ -1,5 +1,4 @@
-//! Executes the statements of docs/citus.md that make the views of all nodes readable. One gateway makes the calls of
-//! all nodes.
+//! Executes the statements of docs/citus.md that read the views of all nodes. One gateway makes the calls of all nodes.
 
 use crate::place::Place;
 use awty_testkit::gateway::{Gateway, create_credentials};

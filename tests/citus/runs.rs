@@ -11,8 +11,7 @@ pub fn failed(place: &mut Place) -> String {
     format!("{ended} jobs failed three times each and left nothing")
 }
 
-/// The checks of a two-phase transaction run soon after COMMIT PREPARED. The checks do not have to wait for awty's
-/// audit.
+/// The checks of a two-phase transaction run soon after COMMIT PREPARED, without waiting for awty's audit.
 pub fn prepared(place: &mut Place) -> String {
     let mut client = place.shop();
     for first in [1, 101, 201] {

@@ -34,8 +34,7 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Returns ports below the range of outgoing connections. An outgoing connection could take a port in this range while
-/// the port's server is stopped.
+/// Returns ports below the range of outgoing connections, so that no outgoing connection takes a stopped server's port.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());

@@ -5,8 +5,7 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Time limit of a check. A check that ends within this limit was not found by awty's search for forgotten checks,
-/// which happens once a minute (P5).
+/// Time limit of a check. The limit is shorter than the minute between two searches for forgotten checks (P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -314,7 +314,7 @@ fn each_order_of_a_shop_has_its_own_promise() {
     assert_eq!(told(&mut client), "promise cleared Thu 13:00");
 }
 
-/// The test simulates older time zone data. It moves the check to the time that the older data would give.
+/// Simulates older time zone data by moving the check to the time that the older data would give.
 #[test]
 fn new_zone_data_moves_checks_of_rules() {
     let mut shop = Shop::open();

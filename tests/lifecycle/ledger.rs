@@ -131,7 +131,7 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
             rewrite_meets_a_run(&shop, &format!("gated {round} {number}"), command);
         }
     }
-    // Triggers an inspection of the database, because the inspection finds checks that a worker missed.
+    // Triggers an inspection, which finds checks that a worker missed.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
     shop.await_all_ended();
     let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";

@@ -4,8 +4,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Time limit of a check. A check that ends within this limit was not found by awty's search for forgotten checks,
-/// which happens once a minute.
+/// Time limit of a check. The limit is shorter than the minute between two searches for forgotten checks.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {

@@ -201,8 +201,8 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// The maintainer releases a limited number of held checks at a time. A role that locks more checks than this number
-/// must not delay the release of other checks.
+/// The maintainer releases a limited number of held checks at a time. Locks on more checks than this number must not
+/// delay the release of other checks.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();
@@ -352,8 +352,8 @@ fn on_a_standby_a_passed_end_shows_as_over() {
     );
 }
 
-/// `awty.hold()` and `awty.release()` find checks by their entity. Both functions treat the open alert of a watched row
-/// like a check.
+/// `awty.hold()` and `awty.release()` find checks by their entity, and treat the open alert of a watched row like a
+/// check.
 #[test]
 fn an_open_alert_is_a_candidate() {
     let shop = skipping();

@@ -33,8 +33,7 @@ fn who_may_connect_as_the_databases_owner_has_its_checks_run() {
 #[test]
 fn tables_that_are_no_superusers_any_more_are_no_riddle() {
     let shop = Shop::open();
-    // The role `boss` and not the bootstrap superuser owns awty, because PostgreSQL cannot reassign the objects of the
-    // bootstrap superuser.
+    // The role `boss` owns awty, because PostgreSQL cannot reassign the objects of the bootstrap superuser.
     shop.cluster.execute(
         "postgres",
         &["DROP EXTENSION awty", "CREATE ROLE boss SUPERUSER LOGIN", "CREATE ROLE successor LOGIN"],

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Time limit of each wait. The limit is long enough for a busy machine.
+/// Time limit of each wait, long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);

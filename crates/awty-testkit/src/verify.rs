@@ -1,5 +1,5 @@
-//! Invariant: amcheck leaves the database unchanged. If the database lacks the extension amcheck, a transaction
-//! installs the extension and is then rolled back.
+//! Invariant: amcheck leaves the database unchanged. If the database lacks amcheck, a transaction installs the
+//! extension and is then rolled back.
 
 use postgres::Client;
 use postgres::error::SqlState;

@@ -59,7 +59,6 @@ pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
         println!("{}", report::table(std::slice::from_ref(&outcome)));
         save(&page.results(options.is_try)?, &outcome)?;
         page.write(options.is_try)?;
-        // If calls were lost, the program first writes the page and then fails.
         outcome.failure.map_or(Ok(()), Err)
     }))
 }

@@ -40,7 +40,7 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns. A turn is a series of calls, and all turns make the same calls.
+/// Maximum number of turns. Each turn makes the same series of calls.
 const TURNS: usize = 5;
 /// Maximum growth of a session's memory in bytes, during the last turn or during the repetition of one call.
 const GROWTH: i64 = 256 * 1024;

@@ -41,7 +41,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
 
 pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let end = Instant::now() + TO_TIDY;
-    // Changes a job, because this triggers an inspection of the database.
+    // Triggers an inspection of the database.
     for database in DATABASES {
         let owner = shared.connect(database, ERIN);
         let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('erin_watch', max_checks => 5)"));

@@ -93,7 +93,7 @@ fn whoever_may_dump_has_every_row_of_every_table() {
     }
 }
 
-/// A dump omits a dropped role's objects, because the role's OID may belong to a different role in another cluster.
+/// In another cluster, a dropped role's OID may belong to a different role.
 #[test]
 fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
     let http = Http::open();

@@ -269,7 +269,6 @@ fn a_page_of_a_long_list_costs_no_more_than_one_of_a_short_list() {
     }
 }
 
-/// Another role may have millions of attempts for the same entity name and key.
 #[test]
 fn attempts_of_another_role_are_not_read() {
     let http = Http::open();

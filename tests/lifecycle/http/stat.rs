@@ -153,7 +153,6 @@ fn calls_of_x(ago: &str) -> String {
     )
 }
 
-/// The last 24 hours begin in the middle of an hour.
 #[test]
 fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     let http = Http::open();

@@ -153,8 +153,7 @@ fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
         assert_eq!(claimed, 0);
         shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job")
     };
-    // For a single job, a claim ends at most 5,000 missed checks. For two jobs, the claim ends at most 500 missed
-    // checks of each job.
+    // A claim ends at most 5,000 missed checks of a single job. With two jobs, the claim ends at most 500 of each job.
     assert_eq!(pending_after_claim("{mail,post}"), 2_500);
     assert_eq!(pending_after_claim("{mail}"), 0);
 }

@@ -52,7 +52,7 @@ fn ordinary_migrations_pass() {
     is_well(&shop);
 }
 
-/// Migrations of Django use DROP … CASCADE. The CASCADE must not drop parts of a rule.
+/// Migrations of Django use DROP … CASCADE.
 #[test]
 fn a_cascade_ends_no_rule_silently() {
     let shop = watched("");
@@ -256,7 +256,7 @@ fn a_column_keeps_its_collation() {
     expect(&shop, "UPDATE shop.orders SET status = 'sHIPPED' WHERE id = 3", "late -; pending -");
 }
 
-/// The test servers run with RUST_BACKTRACE=1. Even so, PostgreSQL's errors must have no backtrace.
+/// The test servers run with RUST_BACKTRACE=1.
 #[test]
 fn an_error_of_postgresql_has_no_backtrace() {
     let shop = watched("");

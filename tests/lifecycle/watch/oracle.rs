@@ -13,8 +13,8 @@ const LOAD: Duration = Duration::from_secs(20);
 const TABLE: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY DEFERRABLE, placed_at timestamptz, status text NOT NULL, note text);
     SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '2 s', escalate => '{5 s}')";
 
-/// Finds alerts whose row does not exist, is not late, or has met `until`. Also finds alerts whose start time differs
-/// from the row's start time, and second alerts of a row.
+/// Finds second alerts of a row, and alerts whose row does not exist, is not late, has met `until`, or has a different
+/// start time.
 const WRONG: &str = "SELECT coalesce(string_agg(concat_ws(' ', a.entity_key, a.level, a.since, 'but', o), E'\\n'), '')
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN shop.orders AS o ON o.id::text = a.entity_key

@@ -91,7 +91,6 @@ fn a_row_keeps_the_start_of_its_clock() {
     shop.await_true("a check at the new level 1", &same);
 }
 
-/// The client's transaction began before the calendar changed.
 #[test]
 fn the_check_of_a_row_that_commits_later_moves_too() {
     let shop = shop();

@@ -176,8 +176,8 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If a write bypasses the triggers, awty notices the start or the end of a stop only at the row's next check. awty
-/// then uses the time of this check as the start or the end.
+/// If a write bypasses the triggers, awty notices the start or the end of a stop only at the row's next check, and uses
+/// the time of this check.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();

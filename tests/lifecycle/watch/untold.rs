@@ -88,7 +88,6 @@ fn the_last_telling_ends_the_check() {
     let end = shop.end_of("1");
     assert_eq!((end.why(), end.attempts), (("failed", Some("AW077")), 2), "{end:?}");
     assert_eq!(state(&shop), "late 1:1; pending -");
-    // The command in the column `fix` makes awty report the alert.
     let fix = "SELECT fix FROM awty.doctor() WHERE finding LIKE '%cannot tell its alerts'";
     let fix: String = shop.client().query_one(fix, &[]).unwrap().get(0);
     shop.run(&format!("TRUNCATE shop.broken; {fix}"));
