@@ -1,5 +1,5 @@
-//! Measures the CPU time of awty's launcher, and of the postmaster's child processes that have ended. Autovacuum is off
-//! and this program stays connected, so that only processes of awty end.
+//! Measures the CPU time of awty's launcher, and of the postmaster's child processes that have ended. These are
+//! processes of awty, because autovacuum is off and this program stays connected.
 
 use crate::options::Options;
 use crate::pending::fill;

@@ -192,8 +192,8 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // A transaction that cancelled no check has left nothing on disk. Therefore PostgreSQL may give the
-            // transaction's id to a new transaction after a crash.
+            // A transaction that cancelled no check has left nothing on disk. Therefore PostgreSQL may reuse its
+            // transaction id after a crash.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);

@@ -111,8 +111,6 @@ impl Report {
         text
     }
 
-    /// The columns are date, commit, server, seed, minutes, fault, number of faults, number of missed faults,
-    /// violations, longest `Speed::first`, and longest `Speed::all`.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =
             |seconds: &[f64]| seconds.iter().copied().reduce(f64::max).map_or(String::new(), |s| format!("{s:.3}"));

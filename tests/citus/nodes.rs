@@ -48,8 +48,7 @@ pub fn moves(place: &mut Place) -> String {
         load.await_more(50);
     }
     assert!(moved > 0, "no check has moved");
-    // The order's check has moved to the new node with the order's shard. On the new node, the trigger replaces this
-    // check.
+    // The order's check has moved with the order's shard. The trigger on the new node replaces this check.
     place.shop().batch_execute("UPDATE shop.orders SET after = '0 s' WHERE id = -1").unwrap();
     let orders = load.stop(place);
     place.await_all_ended();

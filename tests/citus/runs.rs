@@ -25,8 +25,8 @@ pub fn prepared(place: &mut Place) -> String {
     format!("300 orders in transactions with two phases: no check waited longer than {waited} s")
 }
 
-/// The server crashes after another node has committed a run's effects. If the run's commit on the crashed server were
-/// not on disk, the check would run again.
+/// The server crashes after another node has committed a run's effects. If the run's own commit were not on disk, the
+/// check would run again.
 pub fn flushed(place: &mut Place) -> String {
     place.nodes[0].configure("wal_writer_delay = '10s'");
     place.nodes[0].reload();

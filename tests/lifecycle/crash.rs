@@ -187,8 +187,8 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// A process of PostgreSQL notices the postmaster's death only while the process waits, but the runs of this test never
-/// wait. The worker must still end, because a new server does not start while old processes live.
+/// PostgreSQL's processes notice the postmaster's death only while they wait, but the runs of this test never wait. The
+/// worker must still end, because a new server does not start while old processes live.
 #[test]
 fn a_worker_with_minutes_of_work_leaves_after_the_death_of_the_postmaster() {
     let mut shop = Shop::open();

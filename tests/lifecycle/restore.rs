@@ -5,7 +5,6 @@ use awty_testkit::{Cluster, Stop};
 
 const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";
 const NOTES: &str = "SELECT count(*) FROM shop.note";
-/// The maintainer writes this row at each inspection of the database.
 const MARKED: &str = "SELECT database = 0 FROM awty_internal.origin";
 
 fn source() -> Shop {

@@ -130,8 +130,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Returns keys of checks, with a condition for each key. The check of the key must satisfy the condition before and
-/// after the upgrade.
+/// Returns keys of checks, each with a condition. The check must satisfy the condition before and after the upgrade.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),

@@ -43,8 +43,7 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// Ignores calls that were due before `from`. These calls are late, because the gateway was still catching up with
-/// overdue calls.
+/// Ignores calls that were due before `from`, because the gateway was still catching up with overdue calls.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();

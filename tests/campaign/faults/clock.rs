@@ -66,8 +66,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// PostgreSQL uses the wall clock to decide when it restarts the launcher. If the clock was set back, the launcher
-/// starts only when the clock reaches the old time again.
+/// PostgreSQL decides by the wall clock when to restart the launcher. If the clock was set back, PostgreSQL waits until
+/// the clock reaches the old time again.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

@@ -1,4 +1,4 @@
-//! If the disk is full or a flush fails, PostgreSQL can stop with a PANIC. The PANIC prevents the loss of written data
+//! If the disk is full or a flush fails, PostgreSQL can stop with a PANIC, which prevents the loss of written data
 //! (setting `data_sync_retry`).
 
 use super::server::be_up;

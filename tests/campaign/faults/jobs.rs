@@ -19,8 +19,8 @@ pub fn pause_and_resume(shared: &Shared, random: &mut Random) -> bool {
     pause(&mut client, "resume").is_ok()
 }
 
-/// Schedules a check that crashes the server in each run. After awty has put the check on hold, the test repairs the
-/// job and releases the check. The check must then run.
+/// Schedules a check that crashes the server in each run. After awty has put the check on hold, repairs the job and
+/// releases the check, which must then run.
 pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let (database, role) = (*random.pick(&DATABASES), *random.pick(&ROLES));
     let key = random.below(u64::MAX).to_string();

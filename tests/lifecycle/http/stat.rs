@@ -1,5 +1,3 @@
-//! If awty_http computes the statistics of calls again, the statistics stay the same.
-
 use super::Http;
 
 #[test]

@@ -57,7 +57,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     shop.cluster.superuser("postgres").batch_execute(&bypassed(5)).unwrap();
     shop.run("SELECT awty.check_now('orders', 5, 'orders')");
     await_calls(&shop, "pending 1 2 3 4 5; solved ");
-    // A sweep compares all open alerts with their rows. Therefore the sweep clears the alert of row 6.
+    // A sweep compares all open alerts with their rows, and therefore clears the alert of row 6.
     shop.cluster.superuser("postgres").batch_execute(&bypassed(6)).unwrap();
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
     shop.job("wake", awty_testkit::fixture::NOTE, "");

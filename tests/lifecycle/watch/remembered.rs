@@ -1,5 +1,4 @@
-//! After a change of a rule, a session must use the new rule, even if the session has already written to the watched
-//! table.
+//! After a change of a rule, a session that has written to the watched table must use the new rule.
 
 use super::{ORDERS, await_walked, state, watch, watched};
 use awty_testkit::fixture::Shop;

@@ -38,8 +38,7 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// A change of a rule requests a sweep in the same transaction. If the request came later, a crash could lose the
-/// request.
+/// A change of a rule requests a sweep in the same transaction, because a crash could lose a later request.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
