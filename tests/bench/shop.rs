@@ -101,7 +101,6 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Scheduling took too long, so the next attempt gets more time.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);

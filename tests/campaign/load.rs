@@ -75,8 +75,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Stores the latest check id of each database before a kill. From these ids, the checker knows which checks
-    /// existed at several kills. awty may hold these checks.
+    /// Stores the latest check id of each database before a kill, because awty may hold a check that existed at several
+    /// kills.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";

@@ -82,8 +82,7 @@ impl Listeners {
         }
     }
 
-    /// Waits until the standby is promoted, because PostgreSQL refuses LISTEN on a standby. The session continues after
-    /// the promotion.
+    /// Waits until the standby is promoted, because PostgreSQL refuses LISTEN on a standby.
     fn listen(&self, client: &mut Client) -> Result<(), awty_testkit::postgres::Error> {
         while client.query_one("SELECT pg_is_in_recovery()", &[])?.get(0) {
             if self.is_over.load(Ordering::Relaxed) {

@@ -5,7 +5,7 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Time limit of a check. The limit is shorter than the minute between two searches for forgotten checks (P5).
+/// Time limit of a check, shorter than the minute between two searches for forgotten checks (P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -187,8 +187,8 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// PostgreSQL's processes notice the postmaster's death only while they wait, but the runs of this test never wait. The
-/// worker must still end, because a new server does not start while old processes live.
+/// PostgreSQL does not notice the postmaster's death in runs that never wait. The worker must still end, because a new
+/// server does not start while old processes live.
 #[test]
 fn a_worker_with_minutes_of_work_leaves_after_the_death_of_the_postmaster() {
     let mut shop = Shop::open();

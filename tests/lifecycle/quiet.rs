@@ -201,8 +201,7 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// The maintainer releases a limited number of held checks at a time. Locks on more checks than this number must not
-/// delay the release of other checks.
+/// Locks on more held checks than the maintainer releases at a time must not delay the release of other checks.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();

@@ -140,7 +140,7 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
 }
 
 /// If a user's table has a column of type awty.future_job, PostgreSQL refuses to add a column with a default to
-/// awty.future_job. Only this test has such a table.
+/// awty.future_job.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

@@ -1,6 +1,6 @@
-//! Invariant: dropping a [`Cluster`] stops the server. The drop also removes the directory, unless the cluster must
-//! outlive the test process. The drop panics if the server's log reports an unexpected failed assertion or leak, or if
-//! amcheck finds damage in awty's tables.
+//! Invariant: dropping a [`Cluster`] stops the server, and removes the directory unless the cluster must outlive the
+//! test process. The drop panics if the server's log reports an unexpected failed assertion or leak, or if amcheck
+//! finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

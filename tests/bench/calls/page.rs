@@ -38,7 +38,7 @@ const ATTEMPTS: i32 = 100;
 
 const TARGETS: usize = 100;
 const PEOPLE: usize = 10;
-/// Length of the warm-up in seconds. During the warm-up, the gateway calls each schedule once.
+/// Seconds of warm-up, during which the gateway calls each schedule once.
 const WARM: f64 = 12.0;
 const TWIN: Wanted = Wanted::AtMost(1.5);
 

@@ -9,7 +9,7 @@ use crate::stats::Pairs;
 
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
-/// Length of the warm-up in seconds. During the warm-up, the gateway calls each schedule once.
+/// Seconds of warm-up, during which the gateway calls each schedule once.
 const WARM: f64 = 12.0;
 const WANTED: Wanted = Wanted::AtMost(1.5);
 

@@ -121,8 +121,8 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // The second check is for the oldest occurrence that was within `catch_up` when awty chose the occurrence. awty
-    // chose it between the starts of the first two runs.
+    // The second check is for the occurrence that was the oldest within `catch_up` at a time between the starts of the
+    // first two runs.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

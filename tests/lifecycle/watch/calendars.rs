@@ -107,7 +107,6 @@ fn a_row_is_due_at_its_own_time() {
     assert!(shop.cluster.value::<bool>("postgres", held));
     shop.run("UPDATE shop.orders SET promised = '7 hours' WHERE id = 2");
     assert!(!shop.cluster.value::<bool>("postgres", held), "another due time ends the silence");
-    // If the function `due` calls awty.due(), a client's write fails with the error of awty.due().
     assert_eq!(refusal(&shop, "shop", "UPDATE shop.orders SET hours = 'nowhere' WHERE id = 2").0, "42704");
 }
 
