@@ -16,7 +16,7 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // The check becomes due after `forbid`, because awty starts a worker of the role when a check is due.
+        // The check becomes due after `forbid`, because awty then starts a worker of the role.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);

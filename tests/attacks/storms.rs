@@ -166,8 +166,7 @@ fn two_roles_together_starve_nobody() {
     pulse_was_kept(&field, 4);
 }
 
-/// PostgreSQL replaces a queue of more than 4,096 invalidations by a single reset. To avoid a reset, the test makes
-/// fewer changes.
+/// PostgreSQL replaces a queue of more than 4,096 invalidations by a single reset, so the test makes fewer changes.
 #[test]
 fn thousands_of_changes_of_a_job_end_no_query() {
     let field = Field::new();

@@ -1,5 +1,3 @@
-//! Compares two measurements that run directly after each other, so that a slow machine slows both measurements.
-
 pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)
 }

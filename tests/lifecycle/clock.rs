@@ -52,8 +52,7 @@ fn nothing_runs_twice_when_the_clock_is_set_back() {
     shop.job("note", NOTE, "");
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
-    // Sets `skip` after the first run, because with `skip`, awty could skip a check that is due before its first
-    // inspection.
+    // Sets `skip` after the first run, because awty could skip a check that is due before awty's first inspection.
     shop.run("SELECT awty.alter('note', on_missed => 'skip')");
     shop.schedule("2", "note", "after => '5 minutes'");
     shop.cluster.set_clock(-3600);

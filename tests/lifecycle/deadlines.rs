@@ -159,7 +159,7 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
     // The end of `awty.travel()` is inexact. Therefore the test ignores tickets that begin to wait within two minutes
-    // of the time of a level.
+    // of a level's due time.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(

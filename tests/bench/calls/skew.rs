@@ -1,5 +1,5 @@
-//! Measures the same schedules with and without two bad targets. The first bad target never answers. The second bad
-//! target is blocked, and has a large backlog.
+//! Measures the same schedules with and without two bad targets. The first target never answers. The second target is
+//! blocked, and has a large backlog.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::{Options, lateness};

@@ -42,7 +42,7 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds two kinds of checks, fillers and followers (see bulk.sql). Then removes the fillers, and waits until the
+    /// Adds fillers and followers (two kinds of checks, see bulk.sql). Then removes the fillers, and waits until the
     /// first follower runs.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
