@@ -4,8 +4,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// In seconds. A check that starts so late has waited for another check's run, because even a busy machine does not
-/// delay a check so long.
+/// Delay in seconds. A check with a longer delay has waited for another check's run, because a busy machine alone
+/// causes only shorter delays.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";

@@ -88,7 +88,7 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// Number of runs that found a concurrent run of the same check. Runs that were rolled back count, too.
+    /// Number of runs that found a concurrent run of the same check. Runs that were rolled back also count.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,

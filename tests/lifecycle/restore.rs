@@ -152,7 +152,7 @@ fn one_statement_warns_once() {
     assert!(again(&copy).contains("NOTICE:  database \"postgres\" already runs its own checks"), "nothing was adopted");
 }
 
-/// Neither PostgreSQL nor awty can tell copied disks from the original disks.
+/// Copied disks look like the original disks to PostgreSQL and to awty.
 #[test]
 fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
     let mut shop = source();

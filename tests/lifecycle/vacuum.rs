@@ -1,4 +1,4 @@
-//! While checks end, the table of pending checks must not grow, even without autovacuum.
+//! The table of pending checks must keep its size while checks end, even without autovacuum.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};

@@ -86,7 +86,7 @@ impl Cluster {
         self.start();
     }
 
-    /// Does not wait until all server processes apply the new settings.
+    /// May return before all server processes have applied the new settings.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);

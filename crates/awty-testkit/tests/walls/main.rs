@@ -52,7 +52,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// awty-core must neither read a clock nor wait. Therefore awty-core must not use these names.
+/// awty-core has no clock and never waits. Therefore awty-core must not use these names.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
