@@ -168,7 +168,7 @@ fn holds_of_repetitions_that_search_long_keep_no_other_hold_from_its_end() {
     inspect(&field);
     let ended = "SELECT count(*) = 1 FROM awty.future_job_history WHERE job = 'quick' AND outcome = 'missed'";
     field.cluster.await_sql(DB, "the end of the other hold", ended);
-    // The roles take turns, so the quick job does not wait for the end of all slow holds.
+    // The roles take turns, so the quick job's hold does not wait for all holds of the slow job.
     let before = "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow' AND finished_at <= (
                       SELECT finished_at FROM awty.future_job_history WHERE job = 'quick')";
     let before: i64 = field.one("postgres", before);

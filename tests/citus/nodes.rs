@@ -63,8 +63,8 @@ pub fn standby(place: &mut Place) -> String {
     place.nodes[0].await_sql("postgres", "the standby", "SELECT bool_or(sync_state = 'sync') FROM pg_stat_replication");
     let load = Load::start(place, "2 s");
     load.await_more(200);
-    // From now on, the standby receives no WAL. If the standby is promoted, each commit that does not wait for the
-    // standby is lost.
+    // From now on, the standby receives no WAL. A promotion of the standby loses all commits that do not wait for the
+    // standby.
     let receivers = standby.pids("walreceiver");
     receivers.iter().for_each(|pid| standby.kill(Signal::STOP, *pid));
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep')

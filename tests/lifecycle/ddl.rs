@@ -258,7 +258,7 @@ fn a_database_that_allows_no_connections_keeps_its_checks() {
     await_done_in_d(&shop);
 }
 
-/// The launcher reads the list of databases only once a minute.
+/// The deadline is long, because the launcher reads the list of databases only once a minute.
 fn await_done_in_d(shop: &Shop) {
     let deadline = std::time::Duration::from_secs(150);
     let mut client = shop.cluster.superuser("d");

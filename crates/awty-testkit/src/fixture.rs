@@ -13,7 +13,7 @@ pub const NOTE_SET: &str = "BEGIN INSERT INTO shop.note (entity_key) SELECT c.en
 /// SQL for a job's function. The function waits while a test holds an advisory lock (the *gate*).
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// SQL for a job's function. The function waits while a table (the *door*) has a row, even after a restart.
+/// SQL for a job's function. The function waits while a table (the *door*) has a row. A restart keeps this row.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";

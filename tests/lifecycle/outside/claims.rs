@@ -153,7 +153,7 @@ fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
         assert_eq!(claimed, 0);
         shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job")
     };
-    // A claim ends at most 5,000 missed checks of a single job. With two jobs, the claim ends at most 500 of each job.
+    // A claim ends at most 5,000 missed checks of a single job, or 500 checks of each of two jobs.
     assert_eq!(pending_after_claim("{mail,post}"), 2_500);
     assert_eq!(pending_after_claim("{mail}"), 0);
 }
@@ -181,7 +181,7 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
         let rows = claim.query("SELECT job FROM awty.claim('{a,b,c,d,mail}', 'tester', 100)", &[]).unwrap();
         let after: i64 = claim.query_one(read, &[]).unwrap().get(0);
         claim.commit().unwrap();
-        // A claim reads the 6,000 leased checks of one busy job twice, but none of the other busy jobs.
+        // A claim reads the 6,000 leased checks of one busy job twice, and no leased checks of the other busy jobs.
         assert!(after - before < 15_000, "{} checks were read", after - before);
         rows.iter().map(|row| row.get(0)).collect()
     };
