@@ -248,7 +248,7 @@ mod tests {
         let plan = Plan::new(rhythm, Fixed::UTC, None, None).within(Some(calendar));
         let (monday, hour) = (at("2026-11-23T12:30:00Z"), TimeDelta::hours(1));
         let (found, steps) = counted(|| plan.moments_until(monday, monday + hour).count());
-        assert!(found == 0 && steps < 5, "{found} moments after {steps} steps");
+        assert!(found == 0 && steps < 20, "{found} moments after {steps} steps");
         let week = monday + TimeDelta::weeks(1);
         assert_eq!(plan.moments_until(monday, week).collect::<Vec<_>>(), [week]);
         assert_eq!(plan.moments_until(monday, week - hour).count(), 0);
