@@ -72,10 +72,11 @@ pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
         // finds the check.
         has_ended |= hold::remove_unheld(&ids, now) > 0;
         for held in future_job::lock_held(&ids, settings::max_crashes()) {
-            has_ended |= end_hold(&held, now);
-            if is_over() {
-                // The next call reads the remaining holds of this piece again.
-                return has_ended;
+            let ended = end_hold(&held, now);
+            has_ended |= ended;
+            if ended && is_over() {
+                // The next call reads the rest of this piece again.
+                return true;
             }
         }
         match passed.last() {
