@@ -142,12 +142,12 @@ pub fn carry(ended: &[(i64, i64)]) {
 statement! {
     /// Limits the search to one role's jobs; InvalidOid means all roles.
     pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
-    c"SELECT h.held_until FROM awty.job AS j
+    c"SELECT h.held_until
+      FROM (SELECT o.job FROM awty.job AS o WHERE $1 IS NULL OR o.role::pg_catalog.oid = $1 ORDER BY o.job) AS j
       CROSS JOIN LATERAL (
           SELECT n.held_until FROM awty_internal.hold AS n
           WHERE n.job = j.job AND n.held_until IS NOT NULL AND n.held_until > $2 ORDER BY n.held_until LIMIT 1
       ) AS h
-      WHERE $1 IS NULL OR j.role::pg_catalog.oid = $1
       ORDER BY h.held_until LIMIT 1"
 }
 

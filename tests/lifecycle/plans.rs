@@ -21,6 +21,8 @@ const SORTED: &[(&str, &str)] = &[
     ("job::of_role", "the jobs of a role, at most ten thousand"),
     ("lease::insert_all", "what is handed out, at most a thousand"),
     ("target::walk", "the targets that were walked to, in that order"),
+    ("hold::first_end", "one row of each job"),
+    ("hold::jobs_passed", "the jobs that have holds to end"),
 ];
 /// These statements may read a whole index, because the index is small or the statement stops early.
 const WHOLE: &[(&str, &str)] = &[
@@ -29,6 +31,8 @@ const WHOLE: &[(&str, &str)] = &[
     ("inspected::select_orphans", "job_pkey"),
     ("inspected::select_roleless", "job_role_idx"),
     ("repetition::remove_job", "repetition_pkey"),
+    ("hold::first_end", "job_pkey"),
+    ("hold::jobs_passed", "job_role_idx"),
     ("job_stat::all", "job_pkey"),                                // once after a start
     ("job_stat::gone", "job_pkey"),                               // once a minute
     ("right::all", "job_pkey"), // once for each policy of a statement, instead of a look-up for each row
@@ -53,6 +57,9 @@ const HOT: &[(&str, &str, &str)] = &[
     ("repetition::select_of_checks", "repetition", "repetition_one_per_job_and_entity"),
     ("repetition::select_of_row", "repetition", "repetition_one_per_job_and_entity"),
     ("hold::in_force", "hold", "hold_pkey"),
+    ("hold::first_end", "hold", "hold_until_idx"),
+    ("hold::jobs_passed", "hold", "hold_until_idx"),
+    ("hold::passed", "hold", "hold_until_idx"),
     ("repetition::insert_occurrences", "repetition", "repetition_pkey"),
     ("repetition::insert_occurrence", "repetition", "repetition_pkey"),
     ("history::archive_run", "future_job", "future_job_pkey"),
