@@ -4,8 +4,7 @@ use chrono::TimeDelta;
 use std::time::Duration;
 
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
-/// Largest random change of the wait before an external worker's failed check is tried again, in thousandths of the
-/// wait.
+/// The wait before a retry of an external worker's check changes by a random amount of at most this many thousandths.
 const SPREAD: u64 = 200;
 
 /// The wait starts at `retry_after`, and doubles with each further failure in a row.
@@ -26,11 +25,12 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// How long awty waits before it starts a worker for a role whose last worker ran no check, or ended during a run.
+/// If the last worker of a role ran no check or ended during a run, awty waits this long before it starts the role's
+/// next worker.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
 /// How long awty waits before it tries again to start a worker for which the server had no room.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// How long awty waits before it tries again to run a check that a client has locked.
+/// If a client has locked a check, awty waits this long before it tries the check again.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {

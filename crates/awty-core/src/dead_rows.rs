@@ -6,10 +6,10 @@ use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// Dead rows per page at which a large table is vacuumed. A page holds about sixty rows.
+/// A large table is vacuumed at this many dead rows per page. About sixty rows fit into a page.
 const PER_PAGE: u64 = 16;
-/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, so that the work on a
-/// short backlog is not disturbed.
+/// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, so that workers can finish
+/// a short backlog first.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
@@ -34,7 +34,7 @@ impl DeadRows {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Returns whether a vacuum is due. If true, the caller must vacuum, because this call resets the number of dead
+    /// Returns whether a vacuum is due. The caller must then vacuum, because this call has reset the number of dead
     /// rows.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);

@@ -14,7 +14,8 @@ labels! {
     }
 }
 
-/// Headers that only the gateway or the HTTP connection sets. A final `-` stands for all names with this prefix.
+/// Headers that only the gateway or the HTTP connection sets. An entry that ends with `-` means all names with this
+/// prefix.
 pub const RESERVED_HEADERS: &[&str] = &[
     "webhook-",
     "idempotency-key",

@@ -1,7 +1,6 @@
-//! Decides when awty inspects each database, to find out whether the database has awty.
+//! Decides when awty inspects each database to find out whether the extension awty is installed there.
 //!
-//! Invariant: each database is inspected once after it appears. A database with awty is inspected again within
-//! [`AUDIT`].
+//! Invariant: each new database is inspected once. A database with awty is inspected again within [`AUDIT`].
 
 use crate::Mono;
 use std::collections::BTreeMap;
@@ -10,7 +9,7 @@ use std::time::Duration;
 pub const AUDIT: Duration = Duration::from_secs(60);
 /// A database with an outdated extension is inspected again after this time, because no event announces an update.
 pub const SOON: Duration = Duration::from_secs(5);
-/// Delay before an inspection is repeated, if no process was free or if the inspection stopped for a DROP DATABASE.
+/// Delay before awty repeats an inspection that found no free process, or that stopped for a DROP DATABASE.
 pub const LATER: Duration = Duration::from_secs(1);
 /// Delay before a database that may lack awty is inspected, because each inspection costs about 10 ms of CPU.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
@@ -57,7 +56,7 @@ impl<K: Copy + Ord> Inspections<K> {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // The database no longer allows connections, so the list of databases does not contain it.
+        // The list of databases lacks this database, because the database no longer allows connections.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {

@@ -19,7 +19,7 @@ pub struct JobRow {
     pub log: LogRate,
     pub claimed_at: Option<Time>,
     pub served_at: Option<Time>,
-    /// The last claim ended with this target, so the next claim starts with the next target.
+    /// The last target of the last claim. The next claim begins with the target that follows this target.
     pub target: TargetName,
 }
 
@@ -67,7 +67,8 @@ impl JobRow {
     }
 }
 
-/// At most `JOBS` of the `N` rows belong to single jobs. Each other row collects the *other jobs* of a database.
+/// At most `JOBS` of the `N` rows belong to one job each. Each remaining row counts the *other jobs* of one database
+/// together.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
     /// For each row, a hash of its database and job name, or 0 if the row is free. A search compares hashes, because

@@ -92,7 +92,7 @@ pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
 pub use token_bucket::TokenBucket;
 
-/// A `Time` holds nanoseconds, because a time that is rounded to microseconds can make a check run early.
+/// A `Time` holds nanoseconds, because a check could run early if times were rounded to microseconds.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
 pub fn later(t: Time, delta: chrono::TimeDelta) -> Time {

@@ -1,15 +1,15 @@
 //! Decides how many checks a worker takes at once, in one *turn*.
 //!
-//! Each turn flushes the write-ahead log once, so large turns are cheap. But newly due checks wait until the turn ends,
-//! so a turn should last only [`TURN`].
+//! A large turn is cheap, because each turn flushes the write-ahead log only once. But newly due checks wait until the
+//! turn ends, so a turn should last at most [`TURN`].
 
 use std::time::Duration;
 
 pub const TURN: Duration = Duration::from_millis(20);
 pub const FIRST: usize = 64;
 
-/// Returns the size of the next turn. The last turn ran `ran` checks in the time `took`. On a slow disk, a turn should
-/// last at least as long as a flush of the write-ahead log.
+/// Returns the size of the next turn, after a turn that ran `ran` checks in the time `took`. On a slow disk, a turn
+/// should last at least as long as a flush of the write-ahead log.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

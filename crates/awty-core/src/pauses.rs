@@ -27,7 +27,8 @@ impl Pauses {
         self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(locked)), locked.saturating_add(1));
     }
 
-    /// Pauses the check for a short time, because a suspect (a check that may have crashed the server) runs alone.
+    /// Pauses a suspect (a check that may have crashed the server) for a short time, because suspects run one at a
+    /// time.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(0)), 0);
     }
@@ -55,8 +56,8 @@ impl Pauses {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next end of a pause. If pauses have ended since the last call, also returns the
-    /// earliest slot of their checks, because the worker searches again from this slot.
+    /// Returns the time until the next pause ends. If pauses have ended since the last call, also returns the earliest
+    /// slot of the checks whose pauses ended, because the worker searches again from this slot.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

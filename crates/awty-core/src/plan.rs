@@ -29,8 +29,8 @@ pub struct Role {
     pub stuck: u32,
     /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,
-    /// The role with the lowest value gets the next worker. When a worker starts or ends, its role gets the highest
-    /// value of all roles.
+    /// Place in the queue: the role with the lowest number gets the next worker. When a worker starts or ends, its role
+    /// goes to the end.
     pub last_served: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Caps {
     pub max_workers: u32,
     /// At least 1.
     pub max_workers_per_role: u32,
-    /// Number of workers of roles that the caller does not list.
+    /// Number of workers whose role is missing from the caller's list of roles.
     pub elsewhere: u32,
     pub lead: TimeDelta,
 }
@@ -76,7 +76,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Roles without a worker come first. If a role gets no worker, no role after this role gets a worker.
+    // Roles without a worker come first. If no worker is left for a role, no later role gets a worker.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);

@@ -39,7 +39,7 @@ pub struct Failed {
     pub timed_out: bool,
     pub is_final: bool,
     pub retry_at: Option<Time>,
-    /// Change of the wait before the next attempt, in thousandths of the wait.
+    /// Random change of the wait before the next attempt, in thousandths of the wait.
     pub spread: i32,
 }
 
@@ -103,8 +103,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Returns whether the job's checks became able to run only after the slot had passed. A check that only waited for
-/// other runs was not missed.
+/// A check was missed if the job's checks could run only after the check's slot had passed. A check that only waited
+/// for other runs was not missed.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
@@ -127,7 +127,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// A `bool` as `how` says whether the time limit ended the run.
+/// If `how` is a `bool`, its value says whether the time limit ended the run.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);

@@ -1,7 +1,7 @@
 //! Runs suspects (checks that may have crashed the server) one at a time, so that a further crash reveals its cause.
 //!
-//! Invariant: a suspect starts only if the last suspect has ended, or started longer than [`ALONE`] ago. After
-//! [`TURN`], a role leaves the turn to a waiting role.
+//! Invariant: a suspect starts only after the previous suspect has ended, or [`ALONE`] after the previous suspect
+//! started. After [`TURN`], a role gives its turn to a waiting role.
 
 use crate::Mono;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use std::time::Duration;
 /// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
 pub const TURN: Duration = Duration::from_secs(1);
-/// After a refusal, a role counts as waiting for this long, so the role's worker must ask again within this time.
+/// A role whose suspect was refused counts as waiting for this long. So the role's worker must ask again within this
+/// time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl Quarantine {
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // If the role that has the turn asks again, `asked` keeps the role that waits for the next turn.
+            // `asked` keeps the role that waits for the next turn, even if the role that has the turn asks again.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }

@@ -72,7 +72,7 @@ impl Width {
         later(self.floor(t), self.delta())
     }
 
-    /// A time that has passed is due at the next slot.
+    /// If `t` has passed, the due time is the next slot.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }

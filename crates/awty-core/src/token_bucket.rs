@@ -6,8 +6,7 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// The bucket counts millionths of a token. So at a rate of `r` tokens per second, the bucket gains `r` millionths per
-/// microsecond.
+/// The bucket counts millionths of a token, because a rate of `r` tokens per second is `r` millionths per microsecond.
 const TOKEN: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +20,7 @@ impl TokenBucket {
         Self { millionths: u64::MAX, last: mono }
     }
 
-    /// Returns how many of `want` tokens were taken. A rate of 0 means no limit.
+    /// Takes up to `want` tokens, and returns their number. A rate of 0 means no limit.
     pub fn take(&mut self, rate_per_s: u32, want: u32, mono: Mono) -> u32 {
         if rate_per_s == 0 {
             self.last = mono;

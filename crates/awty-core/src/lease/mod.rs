@@ -25,7 +25,7 @@ pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDel
 
 labels! {
     Delivery for "delivery" {
-        /// The check is handed out again until a worker reports the result of a run.
+        /// The check is handed out as often as necessary, until a worker reports the result of a run.
         AtLeastOnce = "at_least_once",
         /// The check is handed out only once, unless the worker reports that it has not started the check.
         AtMostOnce = "at_most_once",
@@ -66,8 +66,8 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// If the failure is final only because of `at_most_once`, `retry_at` is ignored, so that `retry_at` cannot delay
-    /// the next scheduled check.
+    /// A failure that is final only because of `at_most_once` ignores `retry_at`, so that `retry_at` cannot delay the
+    /// next scheduled check.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -79,7 +79,7 @@ impl LeaseOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub leased_at: Time,
-    /// No other worker gets the check before this time. Each heartbeat postpones this time.
+    /// End of the lease. No other worker gets the check before the end. Each heartbeat postpones the end.
     pub expires_at: Time,
     /// From the deadline on, awty refuses the worker's answer.
     pub deadline: Time,
@@ -98,7 +98,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     Wait,
-    /// The check may be handed out again, because the worker has presumably crashed.
+    /// The worker has presumably crashed, so the check may be handed out again.
     Crash,
     Failure(Failed),
 }
@@ -122,7 +122,7 @@ impl Lease {
         now < self.deadline
     }
 
-    /// Returns `None` after the deadline. The new end of the lease is never before the old end.
+    /// Returns the lease with its new end, which is never before the old end. Returns `None` after the deadline.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })

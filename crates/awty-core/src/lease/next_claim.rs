@@ -9,9 +9,9 @@ pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
     pub is_due: bool,
-    /// When the next pending check becomes due.
+    /// Time at which the next pending check becomes due.
     pub slot: Option<Time>,
-    /// When the next lease of another worker expires.
+    /// Time at which the next lease of another worker expires.
     pub expiry: Option<Time>,
 }
 

@@ -33,8 +33,8 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // If a client scheduled the check, the check has no planned time. Planned times up to now then get no further
-        // check.
+        // If a client scheduled the check, planned times up to now get no further check, because the check has no
+        // planned time.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
@@ -47,8 +47,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Applies [`Self::used_when_over`] to the plan `new`. `None` means that planned times up to `occurrence.first` get
-    /// no further check.
+    /// Returns [`Self::used_when_over`] for the plan `new`. `None` means that no planned time up to `occurrence.first`
+    /// gets a further check.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

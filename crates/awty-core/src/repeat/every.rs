@@ -11,7 +11,7 @@ use std::fmt;
 pub enum Every {
     /// In microseconds.
     Clock(i64),
-    /// The next planned time has the same time of day on the wall clock.
+    /// All planned times have the same time of day on the wall clock.
     Calendar { months: u32, days: u32 },
 }
 
@@ -61,8 +61,8 @@ impl Every {
             Self::Clock(length) => step_after(anchor, length, after),
             Self::Calendar { months: 0, days } => step_after(anchor, i64::from(days) * DAY, after),
             Self::Calendar { months, days } => {
-                // A month averages 30.436875 days. Several months differ from this average by less than six days, so
-                // the search begins six days earlier.
+                // A month averages 30.436875 days. The length of several months differs from this average by less than
+                // six days, so the search begins six days earlier.
                 let length = i128::from(months) * 2_629_746_000_000 + i128::from(days) * i128::from(DAY);
                 let ahead = i128::from(after) - i128::from(anchor) - 6 * i128::from(DAY);
                 let mut number = i64::try_from(ahead.div_euclid(length)).ok()?;

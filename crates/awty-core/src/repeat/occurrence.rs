@@ -15,19 +15,19 @@ const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// When the check was first due, by the plan or by a client (column `first_check_at`).
+    /// First due time of the check, which the plan or a client has set (column `first_check_at`).
     pub first: Time,
     pub check: Check,
-    /// Planned times that get no further check. `None` means all planned times up to `first`.
+    /// Planned times that get no further check. `None` stands for all planned times up to `first`.
     pub passed: Option<Passed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// Of the planned times up to this slot, only the last one still gets a check, because a client replaced the slot's
-    /// check before the check ran.
+    /// A client replaced the check of this slot before the check ran. So only the last planned time up to this slot
+    /// still gets a check.
     Before(Time),
-    /// A planned time gets no further check if its delayed time (planned time plus delay) is at or before this time.
+    /// A planned time gets no further check if the planned time plus its delay is at or before this time.
     Through(Time),
 }
 
@@ -35,7 +35,7 @@ pub enum Passed {
 pub enum Before {
     NotYet,
     Run,
-    /// The next check is due at this time, and replaces the present check without an entry in the history.
+    /// The next check is due at this time and replaces the present check. The history gets no entry.
     Replace(Time),
     End {
         outcome: Outcome,
@@ -102,7 +102,7 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// A planned time gets another check only if its delayed time is after the returned time.
+    /// Returns a time `t`. A planned time gets another check only if its delayed time is after `t`.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.
@@ -117,13 +117,13 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // Of the planned times whose delayed time is at or before `slot`, only the last one still gets a check.
+                // Only the last planned time whose delayed time is at or before `slot` still gets a check.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
     }
 
-    /// If a check missed its slot, `catch_up` has an effect only with `on_missed => 'run'`.
+    /// `catch_up` has an effect on a check that missed its slot only with `on_missed => 'run'`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
@@ -139,7 +139,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// If the function returns a time that is not before the next planned check, the current check ends as `done`.
+    /// The current check ends as `done` if the function returns the time of the next planned check or a later time.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)
@@ -170,8 +170,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Subtracts the longest jitter and the widest slot from `t`. So the check of each planned time up to the result is
-    /// due at or before `t`.
+    /// Subtracts the longest jitter and the widest slot from `t`. If a planned time is at or before the result, its
+    /// check is due at or before `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

@@ -9,8 +9,8 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-/// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, each row has its own
-/// due time. Higher levels count from the clock's start or from this due time.
+/// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, level 1 is due at the
+/// row's own due time. Higher levels count from the same start or due time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -26,8 +26,8 @@ pub enum LevelError {
     Within,
     Escalate(usize),
     TooMany,
-    /// The length of the reminder with this number is not positive, or not shorter than the previous length in the same
-    /// unit (days or hours).
+    /// Number of a reminder whose length is not positive, or not shorter than the previous length in the same unit
+    /// (days or hours).
     Remind(usize),
     TooManyReminders,
     Every,
@@ -112,13 +112,13 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // A level must not be due before a lower level. Lengths in the same unit (days or hours) grow with the level,
-        // so this level is compared only with the nearest lower level in the other unit.
+        // A level must not be due before a lower level. Lengths in the same unit (days or hours) grow with the level.
+        // Therefore this level is compared only with the nearest lower level in the other unit.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Postpones `time` by the stops of the row's clock, earliest first. Each stop that begins before the postponed
+    /// Postpones `time` by the stops of the row's clock, from the earliest stop. Each stop before the already postponed
     /// time adds the open time of the stop. Only the parts of stops after `from` count.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
@@ -161,8 +161,8 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
-    /// opening if the calendar is closed. The moment of closing counts as open, because `length` may end at this
-    /// moment.
+    /// opening if the calendar is closed at `start`. The moment of closing counts as open, because `length` may end at
+    /// a closing.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

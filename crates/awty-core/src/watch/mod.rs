@@ -33,10 +33,11 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. At level 0, the row is in time, and a reminder was due or a client holds the
-    /// alert.
+    /// The highest level that was raised. Level 0 means that the row is in time, and that a reminder was due or a
+    /// client holds the alert.
     pub level: u32,
-    /// Whether the alert was sent at its present level. Messages before the end of the last hold do not count.
+    /// Whether a message about the alert's present level was sent. Messages before the end of the last hold do not
+    /// count.
     pub is_told: bool,
     pub told_at: Option<Time>,
     /// Time of the last reminder, including reminders that were not sent because of a hold.
@@ -44,7 +45,7 @@ pub struct Alert {
     pub hold: Option<Hold>,
 }
 
-/// An alert that a run is about to report. If the run fails, awty raises the alert but sends no report.
+/// An alert that a run is about to report. If the run fails, awty still raises the alert, but sends no report.
 #[derive(Clone, Copy, Debug)]
 pub struct Untold {
     /// Id, slot and attempt of the run's check, and the time when the check was scheduled.
@@ -104,7 +105,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    // The row's clock is stopped. If no trigger reports the end of the stop, a daily check finds the end.
+    // The row's clock is stopped. If no trigger reports the end of the stop, a daily check notices the end.
     if stops.since().is_some() {
         return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
     }
@@ -137,7 +138,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // A change of the rule may have removed the alert's level.
+            // If a change of the rule has removed the alert's level, the time of level 1 is used.
             let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }

@@ -34,7 +34,7 @@ impl Stops {
         self.since
     }
 
-    /// Returns only the past stops. While the row's clock is stopped, only the past stops determine the check's time.
+    /// Returns only the past stops, because the present stop does not affect the check's time.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
@@ -68,7 +68,7 @@ pub struct Clock {
 pub struct Seen {
     pub start: Time,
     pub is_stopped: bool,
-    /// The time of a stop that has begun or ended since the stops were stored.
+    /// Time at which a stop began or ended after the row's stops were last stored.
     pub at: Time,
     /// No stop begins before the row's clock started, or before the last level was raised.
     pub earliest: Time,

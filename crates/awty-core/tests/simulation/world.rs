@@ -213,7 +213,7 @@ impl World {
         match open.change {
             Change::Cancel => open.locked.into_iter().for_each(|id| self.end(id, Outcome::Cancelled)),
             Change::Schedule { job, entity, slot, not_before, since } => {
-                // Another client has committed first, so the unique index refuses this transaction.
+                // Another client has committed first, so the unique index makes this transaction fail.
                 if self.table.pending(job, entity) != open.locked {
                     return;
                 }

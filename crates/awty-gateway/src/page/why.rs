@@ -76,7 +76,7 @@ fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<Str
         .map(|back| format!("the clock of the database was set back by {} or more", millis(back.num_milliseconds())))
 }
 
-/// After its first semicolon, a reason of the gateway contains commands.
+/// Splits a reason of the gateway into the problem and, after the first semicolon, the solution.
 fn parted(reason: &str) -> (&str, Option<&str>) {
     reason.split_once("; ").map_or((reason, None), |(why, fix)| (why, Some(fix)))
 }

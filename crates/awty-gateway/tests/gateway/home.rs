@@ -80,7 +80,8 @@ fn too_many_checks_for_a_chart_are_named_and_not_counted() {
     browser.shows("/slots", &["20\u{202f}000 checks are due."]);
 }
 
-/// Another role gives the right to read its jobs unasked. Each of these plans has thousands of times in an hour.
+/// The role `other` lets the visitor's role read its job unasked. Each plan of the job has thousands of times in an
+/// hour.
 #[test]
 fn plans_of_others_hide_no_other_part_of_a_view() {
     let (shop, gateway, _) = open();
@@ -137,7 +138,7 @@ fn the_last_full_hour_has_its_calls_and_their_lateness() {
     let (shop, gateway, _) = open();
     let browser = Browser::of(&shop, &gateway, "app", "read");
     assert!(!browser.shows("/", &[]).contains("Calls in the hour from"));
-    // The second bucket counts if a new hour begins during the test.
+    // If a new hour begins during the test, the page shows the second bucket.
     shop.cluster.execute(
         "postgres",
         &["INSERT INTO awty_http.stat (id, width, bucket, count, ok, dropped, caught_up, implausible, left_out, lateness_sum, lateness_min,

@@ -1,7 +1,7 @@
 //! Cron expressions, and the times that they match in a time zone.
 //!
 //! Invariant: days match as in Vixie cron. A time is *fixed* unless its minute field or hour field begins with `*`.
-//! When clocks change, a fixed time comes once. Any other time comes whenever the clocks show it.
+//! When clocks change, a fixed time comes exactly once. Any other time comes each time the clocks show it.
 
 mod fault;
 mod field;

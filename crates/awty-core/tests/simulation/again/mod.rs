@@ -1,4 +1,5 @@
-//! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each step is one commit.
+//! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each step of the simulation is one
+//! commit.
 
 mod clients;
 mod faults;

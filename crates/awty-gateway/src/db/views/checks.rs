@@ -11,8 +11,8 @@ macro_rules! alert {
     };
 }
 
-/// Reads the late rows of each rule by an index, the longest late first. Otherwise row security would check the alerts
-/// of all roles. At level 0, also returns the rows that are held or reminded before they are late, from the first 10,000
+/// Reads the late rows of each rule by an index, in the order of their due times. Without the index, row security would
+/// check the alerts of all roles. At level 0, also returns held or reminded rows that are not late, from the first 10,000
 /// alerts of each rule.
 pub const OPEN: &str = concat!(
     alert!(),
