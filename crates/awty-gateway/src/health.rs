@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The gateway is not ready if its claim loop has completed no round for the longer of 15 s and three slots
-/// (`awty.slot`).
+/// The gateway is not ready if no round of its claim loop has ended within 15 s or three slots (`awty.slot`), whichever
+/// is longer.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
 /// The gateway is not ready if it makes its maximum number of calls, and no call has ended for this long.
@@ -40,7 +40,8 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Returns why the gateway is not ready. Leaves out two reasons: the gateway is stopping, or a database request failed.
+/// Returns why the gateway is not ready. Does not report two reasons: the gateway is stopping, or a database request
+/// failed.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
@@ -95,8 +96,8 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Logs a reason only if two looks in a row find the reason, because some reasons disappear after the gateway's
-        // first claim.
+        // Logs a reason only if it is found twice in a row, because some reasons disappear after the gateway's first
+        // claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");

@@ -26,7 +26,7 @@ const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
 /// Maximum duration of the TLS handshake, and of sending the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// How long a connection accepts requests, and how long the connection then has to finish these requests.
+/// How long a connection accepts requests, and how long it may then take to finish these requests.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {

@@ -1,4 +1,4 @@
-//! Invariant: a scrape waits at most a few seconds for the database. Values that are not ready then are left out.
+//! Invariant: a scrape waits at most a few seconds for the database, and leaves out values that are not ready by then.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -35,7 +35,7 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Returns how many circuit breakers have opened since the last scrape. A breaker with a new end time has opened
+    /// Returns how often circuit breakers have opened since the last scrape. A breaker with a new end time has opened
     /// again. A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
@@ -72,7 +72,8 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this query is too slow, `seen.until` stays, so that the next scrape also counts the checks of this scrape.
+        // If this query is too slow, `seen.until` keeps its value, so that the next scrape also counts the checks of
+        // this scrape.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }

@@ -1,5 +1,5 @@
-//! The credentials folder has one file for each secret, and one for the master key. The gateway derives signing keys
-//! from the master key, and never overwrites this key.
+//! The credentials folder has one file for each secret, and one for the master key. The gateway never overwrites the
+//! master key, because it derives signing keys from this key.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -50,7 +50,7 @@ pub async fn serve(
         None => None,
     };
     let all = [db.clone(), answers_db.clone(), requests_db.clone()];
-    // Each pool opens its first connection before any pool opens a second connection, so that three connections are
+    // No pool opens a second connection before each pool has its first connection, so that three connections are
     // enough.
     match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {
@@ -103,7 +103,8 @@ pub async fn serve(
         secure,
     };
     let mut router = calls.merge(page::router(page)).merge(health::router(worker.clone()));
-    // These routes may have their own listener, because clients may hold all connections of the main listener.
+    // These routes may have their own listener, so that they answer even if clients hold all connections of the main
+    // listener.
     let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));

@@ -1,5 +1,5 @@
-//! Invariant: each API request is one transaction with the rights of its token's role, under row security. GET changes
-//! only the token's time of last use.
+//! Invariant: each API request is one transaction with the rights of its token's role, under row security. A GET
+//! request changes only the token's time of last use.
 
 mod auth;
 mod body;

@@ -1,4 +1,5 @@
-//! Refuses JSON numbers with a large exponent, because jsonb writes out all digits: 131,001 for `1e131000`.
+//! Refuses JSON numbers with a large exponent, because jsonb writes out all digits. For example, `1e131000` has 131,001
+//! digits.
 
 use serde_json::{Number, Value};
 

@@ -1,4 +1,4 @@
-//! After an internal error, the client gets only a number. The log has the database's message with the same number.
+//! After an internal error, the client gets only a number. The log has the database's message under the same number.
 
 use super::problems::{Known, find};
 use crate::db::Trouble;

@@ -41,7 +41,7 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
-    // Host names are not resolved here, because a broken name server must not make good requests fail.
+    // Host names are not resolved here, because good requests would fail while a name server is broken.
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
@@ -105,7 +105,7 @@ pub(super) enum Write {
     Period(Length),
 }
 
-/// Returns whether `period` is the schedule's period, or the period that a client gave before awty rounded it up.
+/// Returns whether `period` is the schedule's period, or the client's period before awty rounded it up.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")

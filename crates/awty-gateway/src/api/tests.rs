@@ -12,7 +12,7 @@ fn the_file_in_the_sources_is_the_document() {
     assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib document writes openapi.json");
 }
 
-/// `mod.rs` must not call `.route`, `.nest` or `.merge`, because the OpenAPI document lacks the routes that they add.
+/// `mod.rs` must not call `.route`, `.nest` or `.merge`, because they add routes that the OpenAPI document lacks.
 #[test]
 fn every_route_is_in_the_document() {
     let sources = include_str!("mod.rs");

@@ -20,7 +20,8 @@ pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result
                     }
                 }
             }
-            // The stored length may contain months, so the request is compared with the length that GET showed.
+            // The stored length may contain months, so the length in the request is compared with the length that GET
+            // showed.
             Argument::Interval(length) => {
                 let stored = before.and_then(|row| row.lengths[*name].as_str().zip(row.fields[*name].as_i64()));
                 if let Some((stored, shown)) = stored

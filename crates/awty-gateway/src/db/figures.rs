@@ -50,7 +50,8 @@ const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Counts checks that ended as `missed` at least 10 s ago, because more recent ends may not be committed yet.
+/// Counts checks that ended as `missed` at least 10 s ago. Later ends are left out, because they may not be committed
+/// yet.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -79,7 +80,7 @@ impl Db {
         .await
     }
 
-    /// Without `since`, counts nothing and returns only the time from which the next call must count.
+    /// Without `since`, counts nothing, and returns only the time that the next call must pass as `since`.
     pub async fn missed(
         &self,
         jobs: &[String],

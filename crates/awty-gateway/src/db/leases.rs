@@ -20,7 +20,7 @@ pub struct Lease {
     /// The arguments are JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does not allow.
     pub args: Option<Box<RawValue>>,
     pub endpoint: Option<Endpoint>,
-    /// The role is empty if the job no longer belongs to a tenant.
+    /// The tenant's role, or an empty text if the job no longer belongs to a tenant.
     pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,

@@ -92,8 +92,8 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// If a caller is cancelled, its connection is closed instead of returned to the pool, because the caller's statement
-/// may still run.
+/// A cancelled caller's connection is closed instead of returned to the pool, because the caller's statement may still
+/// run.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {

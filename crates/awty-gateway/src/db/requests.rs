@@ -13,8 +13,8 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// Commits asynchronously, because other commits wait for a missing standby, and the page must report this standby. A
-/// crash may lose the token's time of last use.
+/// Commits asynchronously, because a synchronous commit waits for a missing standby, and the page must report the
+/// missing standby. A crash may lose the token's time of last use.
 const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
     LATERAL awty_http_internal.token_of(CASE WHEN s.setting IS NOT NULL THEN $1::bytea END) AS t";
@@ -90,8 +90,8 @@ impl Db {
     }
 }
 
-/// Dropping a request without [`commit`](Self::commit) rolls it back. If the rollback takes long, its session is
-/// terminated, because the code of a role may catch cancellations, and would keep the session without end.
+/// A request that is dropped without [`commit`](Self::commit) is rolled back. If the rollback takes long, the gateway
+/// terminates the session, because a role's code may catch cancellations and would keep the session forever.
 pub struct Request {
     db: Db,
     /// The process of the database session, and the start of the transaction.

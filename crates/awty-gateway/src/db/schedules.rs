@@ -9,7 +9,7 @@ pub struct Row {
     pub id: String,
     pub version: i64,
     pub deleted: bool,
-    /// True if new schedules of the current role belong to this schedule's job.
+    /// True if new schedules of the current role belong to the same job as this schedule.
     pub own: bool,
     pub new: bool,
     pub fields: Value,
@@ -35,7 +35,7 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// Limits the memory of a page. Rows after the first 4 MiB of definitions lack `fields` and `body`.
+/// Limits the memory of a page: after the first 4 MiB of definitions, rows lack `fields` and `body`.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
@@ -64,15 +64,15 @@ macro_rules! schedules {
 
 /// A page looks at no more than this many schedules of each tenant.
 const MOST: i64 = 100_000;
-/// The state of a schedule costs several lookups.
+/// Lower than `MOST`, because reading a schedule's state costs several lookups.
 const MOST_WITH_STATE: i64 = 10_000;
 
 const ONE: &str = schedules!(
     "(SELECT w.*, true AS fits, false AS is_end FROM awty_http_internal.schedule_status AS w WHERE w.id = $1) AS e"
 );
 /// Looks at no more than `$8` schedules of each tenant, in the order of an index, so that the cost is bounded if no
-/// schedule fits. Returns the last of these schedules even if this schedule does not fit, because the next page
-/// begins after it.
+/// schedule matches. Returns the last schedule that it looked at even if this schedule does not match, because the next
+/// page begins after it.
 pub const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.*, c.fits AND ($2::text IS NULL OR w.state = $2) AS fits, c.n = $8 AS is_end

@@ -20,9 +20,9 @@ pub struct Delivery {
     /// The tenant's ids and signing keys are derived from this random number.
     pub tenant: i64,
     pub entity_name: String,
-    /// Path and query of the URI. If the call is a send, `#` and the send's key follow.
+    /// Path and query of the URI. For a send, `#` and the send's key follow.
     pub entity_key: String,
-    /// Number of failed attempts in a row before this attempt, plus one.
+    /// Number of this attempt: one more than the failed attempts in a row before it.
     pub attempt: u32,
     pub check_count: i32,
     pub first_check_at: DateTime<Utc>,
@@ -100,8 +100,8 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// Refuses a target that is not the URI's origin, because the target's limits, blocks and circuit breaker apply to the
-/// call.
+/// Refuses a target that is not the URI's origin, because the call must obey the limits, blocks and circuit breaker of
+/// its origin.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;

@@ -1,5 +1,5 @@
-//! Invariant: the delay before a retry is at most a fifth longer than `max_delay`. The endpoint may ask for a longer
-//! delay, but at most for an hour.
+//! Invariant: the delay before a retry is at most a fifth longer than `max_delay`. An endpoint may ask for a longer
+//! delay, which is at most an hour.
 
 use super::definition::Retries;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};

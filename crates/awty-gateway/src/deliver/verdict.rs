@@ -22,7 +22,7 @@ pub enum Verdict {
 pub struct Failed {
     pub message: String,
     pub fault: &'static str,
-    /// If `None`, this call is not attempted again.
+    /// `None` means that this call is not attempted again.
     pub retry_at: Option<DateTime<Utc>>,
     pub not_started: bool,
     pub target_down: bool,

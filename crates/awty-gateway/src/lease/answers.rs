@@ -1,7 +1,7 @@
 //! Stores ("books") answers in batches.
 //!
 //! Invariant: the gateway keeps an answer until the database has stored or refused it. Until then, heartbeats extend
-//! the answer's lease. If a client locks the check of one answer, all other answers are delayed only briefly.
+//! the answer's lease. A client that locks the check of one answer delays the other answers only briefly.
 
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// Lock timeouts for a whole batch, and for a part of a batch. A locked check needs no timeout, because awty reports
-/// its answer as `busy`.
+/// its answer as `busy` at once.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
 /// Pause before the gateway tries again to store an answer that a client's lock has delayed.
 const ASIDE: Duration = Duration::from_secs(1);

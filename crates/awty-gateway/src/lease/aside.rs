@@ -1,4 +1,4 @@
-//! One statement claims checks of many jobs. A job that makes the statement fail stops all these claims, so this job is
+//! One statement claims checks of many jobs. If a job makes the statement fail, no check is claimed. So this job is
 //! left out for a while.
 
 use crate::db::Trouble;

@@ -14,17 +14,18 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// awty's maximum number of checks in one claim.
 const LARGEST: usize = 1_000;
-/// A claim of several jobs takes fewer checks, because all calls of a claim begin together, and one tenant's due checks
-/// must not delay the calls of others.
+/// A claim of several jobs takes fewer checks. All calls of a claim begin together, so many due checks of one tenant
+/// would delay the calls of others.
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
 /// Pause between the end of a call and the next claim. The pause is shorter than a slot, because a target at its limit
-/// can accept the next call at once.
+/// has room when a call ends.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// The pause `FOLLOW` before the next claim ends early after this many stored answers.
+/// The pause `FOLLOW` ends early after this many stored answers.
 const ENOUGH: usize = 100;
-/// Pause of the claim loop if there is no job to claim, or if every job already makes its share of the calls.
+/// Pause of the claim loop if there is no job to claim from, or if every job already has its share of the running
+/// calls.
 const IDLE: Duration = Duration::from_secs(5);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -60,8 +61,7 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // If the first failure in a row means that a job is gone, the gateway only reads the list of jobs
-                // again.
+                // If a first failure means that a job is gone, the gateway only reads the list of jobs again.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {

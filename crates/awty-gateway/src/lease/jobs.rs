@@ -1,4 +1,5 @@
-//! Finds the jobs that this gateway may claim. A gateway whose role bypasses row security may claim no job.
+//! Finds the jobs that this gateway may claim. If the gateway's role bypasses row security, the gateway may claim no
+//! job.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;

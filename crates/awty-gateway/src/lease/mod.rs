@@ -1,7 +1,7 @@
 //! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies.
 //!
-//! A place becomes free only after the database has stored the call's answer, so that waiting answers do not fill the
-//! memory.
+//! A place stays taken until the database has stored the call's answer, so that answers that wait for storage do not
+//! fill the memory.
 
 mod answers;
 mod aside;
@@ -58,7 +58,7 @@ struct InFlight {
     task: Option<AbortHandle>,
     /// True when the call has begun, or when the gateway has given the lease back without a call.
     begun: Arc<AtomicBool>,
-    /// True after the call has ended. An invalid lease then no longer aborts the call's task.
+    /// True after the call has ended. From then on, an invalid lease does not abort the call's task.
     answered: bool,
 }
 
@@ -72,7 +72,7 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// The success of an activity clears only this activity's last error.
+/// If an activity succeeds, only this activity's last error is cleared.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,

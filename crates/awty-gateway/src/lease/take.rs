@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// A claim fails with these SQLSTATEs if its job was removed, has a function now, or may no longer be claimed by the
-/// gateway.
+/// A claim fails with these SQLSTATEs if its job was removed, has a function and is no longer external, or may no
+/// longer be claimed by the gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
@@ -65,7 +65,7 @@ impl Worker {
 
     async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut ReservedRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        // From now on, heartbeats extend these leases, because the next statement may take long.
+        // Heartbeats extend these leases from now on, because the next statement may take long.
         for lease in &leases {
             let in_flight =
                 InFlight { job: lease.delivery.job.clone(), task: None, begun: Arc::default(), answered: false };

@@ -1,5 +1,5 @@
-//! Invariant: no call lasts longer than its timeout. The gateway keeps at most [`BODY`] bytes of the answer. If `sent`
-//! is false, no byte of the request was sent. Calls never follow redirects.
+//! Invariant: no call lasts longer than its timeout. The gateway keeps at most [`BODY`] bytes of the answer. Calls
+//! never follow redirects. If the field `sent` is false, no byte of the request was sent.
 
 use super::connect::{Place, connect};
 use super::counted::{Count, Endless};
@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const HEAD: usize = 64 * 1024;
-/// After an answer, a connection that is not ready for the next request within this time is closed.
+/// A connection is closed if it is not ready for the next request within this time after an answer.
 const SETTLE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]

@@ -23,7 +23,8 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// Connects to one of the addresses. Sets `tried` to the connected address, or to the address of the returned failure.
+/// Connects to one of the addresses. Sets `tried` to the connected address, or to the address whose failure is
+/// returned.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -39,7 +40,7 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // An earlier failure such as a bad certificate is kept, because this failure tells the user more than a
+            // An earlier address's failure, such as a bad certificate, is kept, because it tells the user more than a
             // refused connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),

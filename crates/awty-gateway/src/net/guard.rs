@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// The only origin that may be called in this network. `None` allows all origins.
+    /// The only origin that calls in this network may reach. `None` allows all origins.
     pub origin: Option<String>,
     pub network: IpNet,
 }
@@ -87,7 +87,7 @@ impl Guard {
     }
 
     /// Checks that a connection leads to the address that the guard has allowed. If both ends have the same IP address,
-    /// the port must not be one that the gateway opens on all addresses.
+    /// the port must not belong to a listener that the gateway opens on all addresses.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

@@ -1,5 +1,5 @@
-//! Invariant: an idle connection is used again only for the same scheme, host, port and address. No connection is used
-//! again after [`REST`] without a call, or at the age of [`AGE`].
+//! Invariant: an idle connection is used again only for the same scheme, host, port and address. A connection is not
+//! used again after it was idle for [`REST`] or has reached the age [`AGE`].
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -33,8 +33,8 @@ pub struct Ready {
 }
 
 impl Drop for Ready {
-    /// Aborts the task, because a normal end of TLS first writes all waiting data, and never ends if the peer does not
-    /// read.
+    /// Aborts the task. A normal end of TLS would first write all waiting data, and would never end if the peer does
+    /// not read.
     fn drop(&mut self) {
         self.task.abort();
     }

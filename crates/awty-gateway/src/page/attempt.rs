@@ -19,7 +19,7 @@ const PHASES: [(&str, &str); 4] = [
     ("first_byte", "waiting for the answer"),
 ];
 
-/// The query of the path has the schedule and the time, so that the database finds the call quickly.
+/// The path's query string has the schedule and the time, so that the database finds the call quickly.
 pub fn place(lease: &str, schedule: &str, at: &str) -> String {
     format!("/attempts/{lease}?schedule={}&at={}", encoded(schedule), encoded(at))
 }

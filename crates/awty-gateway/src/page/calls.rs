@@ -25,11 +25,11 @@ const MOST: i64 = 20;
 
 pub struct Last {
     calls: Vec<calls::Item>,
-    /// Index of the newest late call in `calls`, and how many other endpoints were called during its delay.
+    /// Index of the newest late call in `calls`, and how many other endpoints were called during the call's delay.
     late: Option<(usize, Value)>,
 }
 
-/// Returns how late a call was. A retry is never late, because a pause comes before each retry.
+/// Returns how late a call was. A retry never counts as late, because a pause comes before each retry.
 fn lateness(call: &Value) -> Option<TimeDelta> {
     let late = moment(&call["at"])? - moment(&call["slot"])?;
     (call["attempt"] == 1 && late > LATE).then_some(late)
@@ -91,7 +91,7 @@ impl Last {
     }
 }
 
-/// Says which stop of calls ended during the call's delay. If other endpoints were called meanwhile, only this schedule
+/// Says which stop ended during the call's delay. If other endpoints were called during the delay, only this schedule
 /// can have been stopped.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);

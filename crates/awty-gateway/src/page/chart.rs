@@ -47,7 +47,7 @@ impl Range {
         (distance < self.count).then_some(distance)
     }
 
-    /// `add` combines several values of one bucket. Values outside of the range are left out.
+    /// `add` combines the values of one bucket into one value. Values outside of the range are left out.
     pub fn place<T: Clone>(
         &self,
         values: impl IntoIterator<Item = (i64, T)>,

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub const LARGEST_FORM: usize = 64 * 1024;
-/// A schedule's body has at most 256 KiB. A form may be larger, because browsers send most bytes outside ASCII as three
-/// characters.
+/// A form may be larger than a schedule's body (at most 256 KiB), because browsers send most bytes outside ASCII as
+/// three characters.
 pub const LARGEST_SCHEDULE: usize = LARGEST_FORM + 3 * 256 * 1024;
 
 /// Fields whose leading and trailing spaces are kept, because `'42 '` and `'42'` are the keys of two rows.
@@ -72,7 +72,7 @@ pub fn see(place: &str) -> Response {
 impl FromRequest<Arc<Page>> for Form {
     type Rejection = Fail;
 
-    /// The memory of a large form counts against the limit of the signed-in role until the request is answered.
+    /// A large form's memory counts against the limit of the signed-in role until the request is answered.
     async fn from_request(request: Request, page: &Arc<Page>) -> Result<Self, Fail> {
         let role = request.extensions().get::<OfRole>().map(|OfRole(role)| role.clone());
         let room = page.api.form(role.as_deref(), request.body().size_hint().upper(), LARGEST_SCHEDULE).await?;

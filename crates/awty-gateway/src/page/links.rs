@@ -1,4 +1,4 @@
-//! Lists the conditions for a run, in order from the server to the job's function. Says why a condition ("link") does
+//! Lists the conditions for a run ("links"), in order from the server to the job's function. Says why a condition does
 //! not hold.
 
 use super::parts::{Mark, mark, none, string, table, text, time};
@@ -25,7 +25,7 @@ struct Link {
     detail: Markup,
 }
 
-/// Parts of the texts of awty's reasons. A test provokes each reason.
+/// Parts of awty's texts about why nothing runs. A test provokes each text.
 const NOT_PRELOADED: [&str; 1] = ["is not in shared_preload_libraries"];
 const NO_WORKER: [&str; 3] =
     ["launcher is not running", "no background worker slot was free", "workers that may run it are busy"];

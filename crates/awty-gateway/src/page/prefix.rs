@@ -1,5 +1,5 @@
-//! Adds a path prefix to the links of an answer. A proxy that serves the page below a path of another site sends the
-//! prefix in the header `X-Forwarded-Prefix`.
+//! Adds a path prefix to the links of an answer. The header `X-Forwarded-Prefix` has the prefix if a proxy serves the
+//! page below a path of another site.
 
 use super::fail::Fail;
 use axum::body::{Body, to_bytes};
@@ -16,7 +16,7 @@ pub fn of(headers: &HeaderMap) -> Option<String> {
     (is_path && prefix.len() <= LONGEST).then(|| prefix.to_owned())
 }
 
-/// Only attributes contain `="/`, because the templates escape each quotation mark of a text.
+/// `="/` occurs only in attributes, because the templates escape each quotation mark of a text.
 pub async fn add(prefix: &str, response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let place = parts.headers.get(header::LOCATION).and_then(|place| place.to_str().ok());

@@ -181,7 +181,7 @@ fn charts(items: &[Value], range: Range, step: i64) -> Markup {
 }
 
 /// Returns the request as a curl command, without its secrets and signature. `--globoff` keeps curl from reading
-/// patterns in the address, and `--data-raw` from reading a file after an `@` in the body.
+/// patterns in the address. `--data-raw` keeps curl from reading a file if the body begins with `@`.
 fn curl(row: &Value) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let mut line = format!("curl --globoff -X {} {}", string(&row["method"]), quoted(string(&row["uri"])));

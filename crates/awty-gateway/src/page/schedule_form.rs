@@ -126,7 +126,7 @@ fn view(visit: &Visit, title: &str, action: &str, filled: &Filled, label: &str) 
     frame::still(visit, title, body)
 }
 
-/// Returns the path of a form with another address and the other fields of a schedule.
+/// Returns the path of a form with the fields of a schedule, but with another address.
 pub fn for_address(row: &Value, uri: &str) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("uri", uri);
@@ -197,7 +197,7 @@ fn merged(row: &Value, filled: &Filled) -> String {
         }
     }
     let mut body = fields.remove(BODY);
-    // The form shows only a body that is text. Any other body is kept until the person types a text.
+    // The form shows a body only if it is text. Any other body stays stored unless the person types a text.
     if row["body_text"].is_string() || filled.values.contains_key("body_text") {
         body = None;
         for name in ["body_text", "body_base64"] {

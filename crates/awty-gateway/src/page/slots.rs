@@ -60,7 +60,7 @@ pub async fn read(reading: &Reading, span: &Span) -> Result<Coming, Fail> {
     Ok(Coming { rows, range, open })
 }
 
-/// Number of parts of a bucket. For each calendar, each part is drawn as open or closed.
+/// Number of parts of a bucket. The chart shows for each part whether a calendar is open.
 const PARTS: i64 = 4;
 
 impl Coming {

@@ -11,7 +11,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A smaller difference of two clocks is ignored, because the measured difference includes the time of a query.
+/// A smaller difference between two clocks is ignored, because the measured difference includes the duration of a
+/// query.
 const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(5);
 
 pub async fn show(visit: Visit) -> View {
@@ -25,7 +26,7 @@ pub async fn show(visit: Visit) -> View {
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
-    // A finding with the same command has the same cause as the first reason.
+    // A finding has the same cause as the first reason if both give the same command.
     let is_told = |fix: Option<&str>| why.is_some() && fix.is_some() && fix == database["fix"].as_str();
     let clock = clock(&times, &database["last_slot_run"], asked);
     let chain = links::Seen {

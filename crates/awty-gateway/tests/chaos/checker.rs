@@ -10,7 +10,7 @@ pub struct Call {
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// `None` if the receiver hung or closed the connection.
+    /// Status, or `None` if the receiver hung or closed the connection.
     pub answered: Option<u16>,
 }
 
@@ -122,8 +122,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were repeated without a reason. Until the first fault is injected, the only reason is a recorded
-/// failure.
+/// Finds calls that were repeated without a reason. Before the first injected fault, a recorded failure is the only
+/// valid reason.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

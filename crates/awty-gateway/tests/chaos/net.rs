@@ -1,7 +1,7 @@
 //! Gives each gateway a network namespace, with a virtual cable that the test can unplug.
 //!
-//! Invariant: a test removes the networks of earlier tests that were killed. Without root or `ip`, the gateways run on
-//! this machine, and no cable is unplugged.
+//! Invariant: a test removes the networks that earlier, killed tests have left. Without root or `ip`, the gateways run
+//! on this machine, and no cable is unplugged.
 
 use std::process::Command;
 

@@ -3,7 +3,7 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use crate::visitor::Browser;
 
-/// Maximum memory of the gateway in KiB. Without the gateway's limits, a single check of this test takes 140 MB.
+/// Maximum memory of the gateway in KiB. Without the gateway's limits, a single check of this test would take 140 MB.
 const MOST: u64 = 120 * 1024;
 
 #[test]
@@ -52,7 +52,7 @@ fn no_call_takes_longer_than_the_setting_max_timeout() {
     );
 }
 
-/// The command that repairs a stopped rule has the terms of the rule.
+/// The command that repairs a stopped rule contains the terms of the rule.
 #[test]
 fn long_expressions_of_rules_make_no_large_view() {
     let (shop, gateway, _) = open();

@@ -115,7 +115,7 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Number of clients. With fewer clients, a slow machine never exceeds the rate limit.
+/// Number of clients. Fewer clients never exceed the rate limit on a slow machine.
 const ASKING: usize = 8;
 
 #[test]

@@ -19,8 +19,8 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// Maximum memory in KiB. The gateway takes 214 MiB for 128 MiB of requests (docs/gateway.md). Request bodies of the
-/// API may take 64 MiB more.
+/// Maximum memory of the gateway in KiB. The gateway takes 214 MiB for 128 MiB of requests (docs/gateway.md), and 64
+/// MiB more for request bodies of the API.
 const MOST: u64 = 320 * 1024;
 const CALLS: usize = 25;
 
@@ -35,7 +35,7 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// A run without `length` is short. The gateway then makes at most 200 calls at once, so that the neighbours reach this
+/// In a short run (without `length`), the gateway makes at most 200 calls at once, so that the neighbours reach this
 /// limit during the run.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const REQUESTS: usize = 10_000;
 const CLIENTS: u64 = 20;
-/// Allowed growth of the gateway's memory in KiB, because the allocator keeps memory of large requests.
+/// The gateway's memory may grow by this many KiB, because the allocator keeps memory of large requests.
 const GROWTH: u64 = 8 << 10;
 
 fn text(random: &mut StdRng) -> String {
@@ -196,7 +196,7 @@ fn no_request_is_answered_with_500_and_memory_stays_flat() {
         let method = method(&mut random, &path);
         let answer = client.ask_with(&method, &path, &body, &headers);
         *seen.entry(answer.status).or_default() += 1;
-        // On a busy machine, a row can stay locked for a second.
+        // On a busy machine, a request can time out at a locked row.
         let is_good =
             (200..500).contains(&answer.status) || (answer.status, answer.problem().as_str()) == (504, "timed-out");
         assert!(is_good, "{method} {path}\n{headers}{body}\n{} {}\n{}", answer.status, answer.text, gateway.log());

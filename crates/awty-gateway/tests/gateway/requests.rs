@@ -7,7 +7,7 @@ const WAITING: usize = 4;
 const LOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
 const READS: u32 = 10;
 
-/// Requests that change something use at most three of the five connections.
+/// Requests that change something use at most three of the pool's five connections.
 #[test]
 fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     let (shop, gateway, app) = open();

@@ -60,7 +60,7 @@ const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
     FROM pg_catalog.pg_settings AS s WHERE s.name IN ('search_path', 'TimeZone')";
 /// Uses no operator, because the role's own search path may contain an operator of the same name.
 const TRY: &str = "SELECT pg_catalog.to_jsonb(t) FROM awty.dry_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) AS t";
-/// Reads the checks of each job by an index, because other roles may have many checks of this name.
+/// Reads the checks of each job by an index, because other roles may have many checks with the same entity name.
 pub const NAMED: &str = concat!(
     check!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (

@@ -30,8 +30,8 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
-/// Reads the failing endpoints by a partial index. Then reads the endpoints whose next call has been due for longer
-/// than the endpoint's period.
+/// Reads the failing endpoints by a partial index. Also reads the endpoints whose next call is overdue by more than the
+/// endpoint's period.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         (SELECT w.id, w.uri, w.failing_since AS since, false AS waits FROM awty_http.endpoint AS w
@@ -43,7 +43,7 @@ pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'u
         JOIN awty_http.endpoint AS w ON w.entity_name = f.entity_name AND w.entity_key = f.entity_key AND w.job = f.job
         WHERE NOT w.paused AND w.failing_since IS NULL AND f.next_check_at < pg_catalog.now() - w.every) AS e
     ORDER BY e.since LIMIT $1";
-/// Adds up the calls of the last full hour, as the statistics of each tenant's job count them.
+/// Adds up the calls of the last full hour from the statistics of each tenant's job.
 pub const LAST_HOUR: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('from', max(s.bucket), 'count', sum(s.count), 'ok', sum(s.ok), 'dropped', sum(s.dropped),
         'half', ", ms!("awty_http_internal.percentile(awty_http_internal.all_steps(s.lateness_steps), 0.5, min(s.lateness_min), max(s.lateness_max))"), ",
@@ -100,11 +100,12 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     CROSS JOIN (SELECT n AS part, pg_catalog.to_timestamp($1::float8 + $2::float8 * n) AS at FROM pg_catalog.generate_series(0::bigint, $3::bigint - 1) AS n) AS p
     WHERE awty.open_time(p.at, p.at + pg_catalog.make_interval(secs => $2::float8), c.calendar) > '0'
     ORDER BY c.calendar, p.part";
-/// Looks at 2,000 targets, because the state of a target costs several lookups. Targets that people have limited or
-/// blocked come before targets that only fail.
+/// Looks at no more than 2,000 targets, because the state of a target costs several lookups. Targets that people have
+/// limited or blocked come before targets that only fail.
 pub const TARGETS: &str = "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
     FROM (SELECT a.* FROM awty.target AS a LIMIT 2000) AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
-/// Finds one paused job, one target that is blocked or has an open breaker, one full target, and a pending check.
+/// Finds one example of each: a paused job, a target that is blocked or has an open breaker, a full target, and a
+/// pending check.
 pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
         'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused),
         'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
@@ -139,7 +140,7 @@ pub async fn failing_endpoints(request: &Request, limit: i64) -> Result<Vec<Valu
     all(request, ENDPOINTS, &[&limit]).await
 }
 
-/// Returns null if no call has ended in the last full hour, or if that hour is not counted yet.
+/// Returns null if no call ended in the last full hour, or if the statistics lack this hour.
 pub async fn last_hour(request: &Request) -> Result<Value, Trouble> {
     Ok(all(request, LAST_HOUR, &[]).await?.pop().unwrap_or_default())
 }
@@ -148,8 +149,8 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
     all(request, BEHIND, &[&limit]).await
 }
 
-/// Returns the number of checks by job and step. Returns None if more than [`MOST_AHEAD`] checks will be due, or if
-/// counting them by step takes long, because one repetition may have thousands of planned times.
+/// Returns the number of checks by job and step. Returns `None` if more than [`MOST_AHEAD`] checks will be due, or if
+/// counting takes long, because one repetition may have thousands of planned times.
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<Vec<Value>>, Trouble> {
     if number(request, DUE_AHEAD, &[&ahead, &(MOST_AHEAD + 1)]).await? > MOST_AHEAD {
         return Ok(None);

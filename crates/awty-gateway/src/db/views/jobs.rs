@@ -11,7 +11,7 @@ pub const JOBS: &str = concat!(
         'success', s.last_success_at, 'since', s.stats_since, 'mine', s.role IS NOT NULL)
     FROM awty.job_status AS s ORDER BY s.role IS NULL, s.job LIMIT $1"
 );
-/// Cuts an expression, because the expressions of one rule may have hundreds of kilobytes.
+/// Shortens an expression, because the expressions of one rule may take hundreds of kilobytes.
 macro_rules! cut {
     ($text:literal) => {
         concat!(

@@ -50,7 +50,7 @@ fn a_delete_spares_a_period_that_came_meanwhile() {
         other.batch_execute("COMMIT").unwrap();
         asked.join().unwrap()
     });
-    // If the machine pauses for a second, the DELETE times out while it waits for the lock.
+    // The DELETE waits for the lock, and times out if the machine pauses for a second.
     assert!([is(404, "not-found"), is(504, "timed-out")].contains(&problem(&answer)), "{}", answer.text);
     assert_eq!(client.get(&new).json()["every"], json!("2h"));
 }

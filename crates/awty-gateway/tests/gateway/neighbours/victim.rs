@@ -11,13 +11,13 @@ use std::thread::JoinHandle;
 
 pub const PATH: &str = "/victims-path";
 
-/// Finds planned times whose call was made twice or not at all. Leaves out the pending call.
+/// Finds planned times whose call was made twice or not at all, except the planned time of the pending call.
 const WRONG_SLOTS: &str = "SELECT string_agg(slot::text || ': ' || count, ', ') FROM (
     SELECT s.slot, count(a.lease) FROM awty.future_job AS f,
         LATERAL generate_series($1::text::timestamptz, f.first_check_at - interval '1 s', '1 s') AS s (slot)
         LEFT JOIN awty.attempt AS a ON a.job = 'http.victim' AND a.entity_key = '/victims-path' AND a.first_check_at = s.slot AND a.ok
     WHERE f.job = 'http.victim' AND f.entity_key = '/victims-path' GROUP BY s.slot HAVING count(a.lease) <> 1) AS wrong";
-/// Only orders with odd ids are late and must have an alert.
+/// Only orders with odd ids are late, so only they must have an alert.
 const WRONG_ALERTS: &str =
     "SELECT string_agg(id || ': ' || alerts || ' alerts, ' || reports || ' reports', '; ') FROM (
     SELECT o.id, (SELECT count(*) FROM awty.alert AS a WHERE a.rule = 'orders' AND a.entity_key = o.id::text) AS alerts,
