@@ -19,7 +19,7 @@ pub struct JobRow {
     pub log: LogRate,
     pub claimed_at: Option<Time>,
     pub served_at: Option<Time>,
-    /// The last target of the last claim. The next claim begins with the target that follows this target.
+    /// The last target of the last claim. The next claim begins with the target that follows.
     pub target: TargetName,
 }
 
@@ -67,8 +67,7 @@ impl JobRow {
     }
 }
 
-/// At most `JOBS` of the `N` rows belong to one job each. Each remaining row counts the *other jobs* of one database
-/// together.
+/// At most `JOBS` of the `N` rows belong to one job each. Each remaining row counts the *other jobs* of one database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
     /// For each row, a hash of its database and job name, or 0 if the row is free. A search compares hashes, because

@@ -157,7 +157,7 @@ proptest! {
 
     #[test]
     fn a_bucket_that_is_always_emptied_grants_exactly_its_rate(
-        // Each wait between two calls is too short to fill the bucket, so no token is lost.
+        // The bucket never fills between two calls, so no token is lost.
         rate in 10_u32..2000, waits in prop::collection::vec(0_i64..900_000, 1..40),
     ) {
         let mut bucket = TokenBucket::full(MONO);

@@ -18,7 +18,7 @@ impl<Z: Zone> Calendar<Z> {
         LocalTime { day: local.div_euclid(DAY), time: local.rem_euclid(DAY) }
     }
 
-    /// If the zone's clocks skip a whole day, this day has no open time.
+    /// A day that the zone's clocks skip has no open time.
     pub(super) fn is_open_day(&self, day: i64) -> bool {
         self.open_on(day).next().is_some()
     }
@@ -38,7 +38,7 @@ impl<Z: Zone> Calendar<Z> {
     }
 
     /// Returns `local` itself if the calendar is open then. If not, returns the day's last closing before `local`, or
-    /// the day's first opening if the day has no closing before `local`.
+    /// the day's first opening if no closing comes before `local`.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

@@ -1,7 +1,6 @@
 //! Weekly opening hours such as `mon-fri 09:00-17:00`.
 //!
-//! Invariant: the ranges of a weekday are sorted, disjoint and not adjacent. Therefore two values with the same hours
-//! have the same text.
+//! Invariant: the ranges of a weekday are sorted, disjoint and not adjacent, so that equal hours have equal texts.
 
 use super::hours_error::{Fault, HoursError};
 use crate::repeat::civil::{DAY, SECOND};

@@ -1,7 +1,7 @@
 //! Computes the key of a lease. If no worker answered a lease, the check's next lease has the same key. All other
 //! leases have different keys.
 //!
-//! Invariant: a key has 26 characters, which are the first 130 bits of a SHA-256 hash in base32 (RFC 4648).
+//! Invariant: a key has 26 characters: the first 130 bits of a SHA-256 hash in base32 (RFC 4648).
 
 use crate::Time;
 use sha2::{Digest, Sha256};

@@ -25,7 +25,7 @@ pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDel
 
 labels! {
     Delivery for "delivery" {
-        /// The check is handed out as often as necessary, until a worker reports the result of a run.
+        /// The check is handed out until a worker reports the result of a run.
         AtLeastOnce = "at_least_once",
         /// The check is handed out only once, unless the worker reports that it has not started the check.
         AtMostOnce = "at_most_once",
@@ -79,7 +79,7 @@ impl LeaseOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub leased_at: Time,
-    /// End of the lease. No other worker gets the check before the end. Each heartbeat postpones the end.
+    /// No other worker gets the check before this time. Each heartbeat postpones this time.
     pub expires_at: Time,
     /// From the deadline on, awty refuses the worker's answer.
     pub deadline: Time,

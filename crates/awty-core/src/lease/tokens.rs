@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 /// If a bucket's time is ahead of the clock by more than this time, the clock was set back, and the bucket counts as
 /// full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token counts as whole if the missing part is smaller than this fraction, because fractions are rounded.
+/// A token counts as whole if the missing fraction is smaller than this, because fractions are rounded.
 const NEARLY: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +46,7 @@ impl Pace {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// Returns when the bucket is full. A full bucket need not be stored.
+    /// A full bucket need not be stored.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }

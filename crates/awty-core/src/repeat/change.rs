@@ -16,7 +16,7 @@ const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 pub enum Change {
     /// The check is due or has begun, so it keeps its time.
     Stays {
-        /// Planned times that get no further check (see [`Occurrence::passed`]).
+        /// See [`Occurrence::passed`].
         passed: Option<Passed>,
     },
     /// `None` ends the repetition.

@@ -89,8 +89,7 @@ mod tests {
             let delay = delay(hash("digest", "tenant", &key.to_string()), TimeDelta::hours(1));
             minutes[delay.num_minutes() as usize] += 1;
         }
-        // 60,000 entities in an hour are about 1,000 per minute. The test allows five standard deviations above and
-        // below 1,000.
+        // 60,000 entities in an hour are about 1,000 per minute. The allowed difference is five standard deviations.
         assert!(minutes.iter().all(|&count| (843..=1157).contains(&count)), "{minutes:?}");
     }
 }

@@ -1,8 +1,7 @@
 //! Converts times in UTC to local times of a time zone, and back.
 //!
 //! Invariant: a later local time never gives an earlier time. A skipped local time means the end of the gap. A repeated
-//! local time means its first occurrence. The caller passes PostgreSQL's zone data, because a second copy of the data
-//! may differ.
+//! local time means its first occurrence. The caller passes PostgreSQL's zone data, because a second copy may differ.
 
 use super::civil::SECOND;
 use super::steps::step;

@@ -92,7 +92,7 @@ impl<Z: Zone> Repetition<Z> {
         self.slot_after(now)
     }
 
-    /// Returns the due time of the next check. Skips planned times that are older than `catch_up`.
+    /// Skips planned times that are older than `catch_up`.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -102,7 +102,7 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns a time `t`. A planned time gets another check only if its delayed time is after `t`.
+    /// Returns the time up to which delayed planned times get no further check.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.

@@ -161,8 +161,7 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
-    /// opening if the calendar is closed at `start`. The moment of closing counts as open, because `length` may end at
-    /// a closing.
+    /// opening if the calendar is closed. The moment of closing counts as open, because `length` may end at a closing.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

@@ -1,5 +1,5 @@
-//! A simple model of a calendar. For each minute of ten years, the model knows whether the calendar is open. Hours and
-//! clock changes are at whole minutes.
+//! A simple model knows for each minute of ten years whether a calendar is open. Hours and clock changes are at whole
+//! minutes.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;

@@ -1,6 +1,6 @@
-//! Repeats a request if a concurrent transaction made the request's transaction fail.
+//! Repeats a request whose transaction failed because of a concurrent transaction.
 //!
-//! Also limits the memory for request bodies: only a request with a valid token gets memory for a large body.
+//! Limits the memory for request bodies. Only a request with a valid token gets memory for a large body.
 
 use super::auth::Asker;
 use super::permits::{Room, Seen};

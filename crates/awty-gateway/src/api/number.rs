@@ -1,4 +1,4 @@
-//! Refuses JSON numbers with a large exponent, because jsonb writes out all digits. For example, `1e131000` has 131,001
+//! Refuses JSON numbers with a large exponent, because jsonb writes out all digits. The number `1e131000` has 131,001
 //! digits.
 
 use serde_json::{Number, Value};

@@ -138,8 +138,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// Forms have their own memory limit. If forms and API requests shared one limit, a form and its request to the API
-    /// could wait for each other's memory.
+    /// Forms have their own memory limit. With a common limit, a form and its request to the API could wait for each
+    /// other's memory.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

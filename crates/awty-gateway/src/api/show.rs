@@ -1,5 +1,5 @@
-//! Invariant: answers show `•••` in place of a header value that may be a secret. Equal lengths of time have equal
-//! texts in all answers.
+//! Invariant: answers show `•••` instead of a header value that may be a secret. Answers show equal lengths of time as
+//! equal texts.
 
 use super::fields::HIDDEN;
 use super::shape::{FieldList, Kind, RETRIES, SCHEDULE};
@@ -125,7 +125,7 @@ pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMa
 pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &HeaderMap) -> Response {
     let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    // A proxy that compresses an answer adds `W/` to the ETag that the client later sends.
+    // A proxy that compresses an answer adds `W/` to the answer's ETag.
     let is_it = |one: &str| one.trim().trim_start_matches("W/") == tag;
     let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(is_it));
     let mut response = if same { StatusCode::NOT_MODIFIED.into_response() } else { (status, body).into_response() };

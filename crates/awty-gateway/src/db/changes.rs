@@ -34,7 +34,7 @@ pub async fn resume(request: &Request, id: &str) -> Result<(), Trouble> {
     request.maybe(RESUME, &[&id]).await.map(drop)
 }
 
-/// Returns whether all checks of the database are held until `awty.adopt()` is called.
+/// Returns whether all checks of the database are held until `awty.adopt()`.
 pub async fn held(request: &Request) -> Result<bool, Trouble> {
     let row = request.maybe(HELD, &[]).await?;
     Ok(row.map(|row| row.try_get::<_, Option<bool>>(0)).transpose()?.flatten().unwrap_or(false))

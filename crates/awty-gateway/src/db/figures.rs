@@ -50,8 +50,7 @@ const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Counts checks that ended as `missed` at least 10 s ago. Later ends are left out, because they may not be committed
-/// yet.
+/// Counts checks that ended as `missed` at least 10 s ago. Later ends are left out, because they may not be committed.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (

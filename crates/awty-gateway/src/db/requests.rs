@@ -118,7 +118,6 @@ impl Request {
         }
     }
 
-    /// Reads the first rows in the order of an index.
     pub(super) async fn rows_by_index(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Trouble> {
         let Some(client) = &self.client else { return Ok(Vec::new()) };
         client.batch_execute(BY_INDEX).await?;

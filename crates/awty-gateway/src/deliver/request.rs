@@ -100,8 +100,8 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// Refuses a target that is not the URI's origin, because the call must obey the limits, blocks and circuit breaker of
-/// its origin.
+/// Refuses a target that is not the URI's origin, because the origin's limits, blocks and circuit breaker must apply to
+/// the call.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// Lock timeouts for a whole batch, and for a part of a batch. A locked check needs no timeout, because awty reports
-/// its answer as `busy` at once.
+/// its answer as `busy`.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
 /// Pause before the gateway tries again to store an answer that a client's lock has delayed.
 const ASIDE: Duration = Duration::from_secs(1);
@@ -82,7 +82,7 @@ impl Worker {
         }
     }
 
-    /// Halves a failed batch again and again, until only the answers that cause the failure are left.
+    /// Halves a failed batch until only the answers that cause the failure are left.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

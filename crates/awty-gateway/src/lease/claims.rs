@@ -24,8 +24,7 @@ const REFRESH: Duration = Duration::from_secs(30);
 const FOLLOW: Duration = Duration::from_millis(100);
 /// The pause `FOLLOW` ends early after this many stored answers.
 const ENOUGH: usize = 100;
-/// Pause of the claim loop if there is no job to claim from, or if every job already has its share of the running
-/// calls.
+/// Pause of the claim loop if there is no job to claim from, or if every job already has its share of running calls.
 const IDLE: Duration = Duration::from_secs(5);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 

@@ -1,5 +1,4 @@
-//! Finds the jobs that this gateway may claim. If the gateway's role bypasses row security, the gateway may claim no
-//! job.
+//! Finds the jobs that this gateway may claim: none if the gateway's role bypasses row security.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;

@@ -1,7 +1,7 @@
 //! Invariant: a worker claims only as many checks as it has free places for calls and free memory for request bodies.
 //!
-//! A place stays taken until the database has stored the call's answer, so that answers that wait for storage do not
-//! fill the memory.
+//! A place becomes free only after the database has stored the call's answer, so that waiting answers do not fill the
+//! memory.
 
 mod answers;
 mod aside;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// A claim fails with these SQLSTATEs if its job was removed, has a function and is no longer external, or may no
-/// longer be claimed by the gateway.
+/// A claim fails with these SQLSTATEs if its job was removed, is no longer external, or may no longer be claimed by the
+/// gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {

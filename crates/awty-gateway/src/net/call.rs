@@ -1,5 +1,5 @@
 //! Invariant: no call lasts longer than its timeout. The gateway keeps at most [`BODY`] bytes of the answer. Calls
-//! never follow redirects. If the field `sent` is false, no byte of the request was sent.
+//! never follow redirects. If `sent` is false, no byte of the request was sent.
 
 use super::connect::{Place, connect};
 use super::counted::{Count, Endless};

@@ -1,4 +1,4 @@
-//! `/attempts/{lease}`: one call, with its address, its phases and its answer.
+//! `/attempts/{lease}`: a call's address, phases and answer.
 
 use super::fail::{Fail, View};
 use super::parts::{Mark, mark, none, string, table, text, time};

@@ -17,14 +17,14 @@ pub struct Range {
 }
 
 impl Range {
-    /// Returns `count` buckets. The last bucket contains `now`.
+    /// The last bucket contains `now`.
     pub fn until(now: i64, step: i64, count: usize) -> Self {
         let (step, count) = (step.max(1), count.clamp(1, MOST));
         let last = now.div_euclid(step).saturating_mul(step);
         Range { from: last.saturating_sub(step.saturating_mul(Self::buckets(count - 1))), step, count }
     }
 
-    /// Returns `count` buckets. The first bucket contains `now`.
+    /// The first bucket contains `now`.
     pub fn after(now: i64, step: i64, count: usize) -> Self {
         let (step, count) = (step.max(1), count.clamp(1, MOST));
         Range { from: now.div_euclid(step).saturating_mul(step), step, count }
@@ -47,7 +47,7 @@ impl Range {
         (distance < self.count).then_some(distance)
     }
 
-    /// `add` combines the values of one bucket into one value. Values outside of the range are left out.
+    /// `add` combines two values of one bucket. Values outside of the range are left out.
     pub fn place<T: Clone>(
         &self,
         values: impl IntoIterator<Item = (i64, T)>,

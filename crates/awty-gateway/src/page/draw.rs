@@ -1,4 +1,4 @@
-//! Draws charts as SVG. Each chart has a title, a sentence that describes it, and a table with the same numbers.
+//! Draws charts as SVG. Each chart has a title, a description, and a table with the same numbers.
 
 use super::chart::{Range, line, stack, top};
 use super::parts::{Column, number, table, text};

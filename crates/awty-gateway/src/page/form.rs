@@ -18,7 +18,7 @@ pub const LARGEST_SCHEDULE: usize = LARGEST_FORM + 3 * 256 * 1024;
 /// Fields whose leading and trailing spaces are kept, because `'42 '` and `'42'` are the keys of two rows.
 const EXACT: [&str; 4] = ["name", "key", "job", "body_text"];
 
-/// The fields of a form or query. An empty field counts as absent.
+/// An empty field of a form or query counts as absent.
 #[derive(Clone, Default)]
 pub struct Form {
     fields: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! `/`: the start page. It shows late rows first, then failures, then pending checks.
+//! `/`: the start page. Late rows come first, then failures, then pending checks.
 
 use super::fail::View;
 use super::parts::{Mark, empty, entity, job, mark, none, number, reason, select, string, table, text, time, whole};

@@ -1,4 +1,4 @@
-//! `/schedules/{id}`: one schedule with its settings, its next times, its charts and its last calls.
+//! `/schedules/{id}`: a schedule with its settings, next times, charts and last calls.
 
 use super::answer::BODY;
 use super::calls::Last;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const LASTS: u32 = 12 * 3_600;
 const YEAR: u32 = 366 * 86_400;
 
-/// Without TLS, browsers refuse a cookie with the prefix `__Host-`.
+/// Without TLS, browsers refuse cookies with the prefix `__Host-`.
 const fn name(secure: bool) -> &'static str {
     if secure { "__Host-awty" } else { "awty" }
 }

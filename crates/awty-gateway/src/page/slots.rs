@@ -1,4 +1,4 @@
-//! `/slots`: the checks of the next hour and the next day, and the checks of one slot.
+//! `/slots`: the checks of the next hour, of the next day, and of one slot.
 
 use super::chart::Range;
 use super::draw::{Band, Chart, Series, Unit};

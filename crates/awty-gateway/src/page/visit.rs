@@ -76,7 +76,7 @@ impl Visit {
         self.micros.load(Ordering::Relaxed).div_ceil(1_000)
     }
 
-    /// Returns the number of late rows. Call [`Self::read`] first.
+    /// Call [`Self::read`] first.
     pub fn late(&self) -> i64 {
         self.late.load(Ordering::Relaxed)
     }

@@ -31,7 +31,7 @@ pub fn name() -> String {
     zone().iana_name().unwrap_or("UTC").to_owned()
 }
 
-/// Writes a time in the person's zone. `form` is a format of strftime.
+/// `form` is a format of strftime.
 pub fn written(at: DateTime<Utc>, form: &str) -> String {
     // Years that `jiff` does not know are written in UTC.
     let written = Timestamp::from_microsecond(at.timestamp_micros()).ok();

@@ -3,7 +3,7 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use crate::visitor::Browser;
 
-/// Maximum memory of the gateway in KiB. Without the gateway's limits, a single check of this test would take 140 MB.
+/// Maximum memory of the gateway in KiB. Without the gateway's limits, one check of this test would take 140 MB.
 const MOST: u64 = 120 * 1024;
 
 #[test]

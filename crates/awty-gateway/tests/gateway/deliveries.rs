@@ -147,7 +147,7 @@ fn a_database_that_comes_back_finds_the_answers_waiting() {
     let gateway = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/slow")));
     receiver.called("/slow", 1);
-    // The gateway flushed its claim to disk before the call, so the claim survives this stop of the server.
+    // The gateway flushed its claim to disk before the call, so the claim survives the server's stop.
     shop.cluster.stop(Stop::Fast);
     until("readiness to end", || if gateway.get("/readyz").0 == 503 { Ok(()) } else { Err("ready".to_owned()) });
     assert_eq!(gateway.get("/livez").0, 200);

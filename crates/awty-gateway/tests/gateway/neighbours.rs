@@ -19,8 +19,8 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// Maximum memory of the gateway in KiB. The gateway takes 214 MiB for 128 MiB of requests (docs/gateway.md), and 64
-/// MiB more for request bodies of the API.
+/// Maximum memory in KiB. The gateway takes 214 MiB for 128 MiB of requests (docs/gateway.md), and 64 MiB for request
+/// bodies of the API.
 const MOST: u64 = 320 * 1024;
 const CALLS: usize = 25;
 

@@ -40,8 +40,8 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // With plain HTTP, the script begins after the receiver has read a request with the body `body`. With TLS, the
-    // script begins after the first byte.
+    // With plain HTTP, the script begins after the request's body `body`. With TLS, the script begins after the first
+    // byte.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();

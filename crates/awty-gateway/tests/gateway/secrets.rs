@@ -44,8 +44,7 @@ fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     assert_eq!(log.matches("a secret may not be sent to this origin").count(), 3, "{log}");
     assert!(!log.contains("t0p") && !log.contains("n0\""), "a secret has come out");
     assert!(other.seen("/a").is_empty() && receiver.seen("/b").is_empty() && receiver.seen("/c").is_empty());
-    // Refused calls are not tried again, because only a changed configuration file could allow them, and the gateway
-    // reads the file only after a restart.
+    // Refused calls are not tried again, because the gateway reads a changed configuration file only after a restart.
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job LIKE 'http.%'"), "0");
 }
 

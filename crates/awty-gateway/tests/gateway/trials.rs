@@ -1,4 +1,4 @@
-//! The page runs functions of jobs. In this test, the functions attack the gateway's database session.
+//! The page runs the functions of jobs. Here, these functions attack the gateway's database session.
 
 use crate::people::open;
 use crate::shop::{Gateway, Shop, until};
@@ -52,7 +52,7 @@ fn a_function_is_tried_and_undone() {
     assert_eq!(reader.post(LIFE, &[("job", "done")]).status, 403);
     assert!(!reader.shows("/entity?name=orders&key=2", &["mail"]).contains("What would"));
     assert_eq!(browser.post("/entity?name=orders&key=2", &[("job", "mail")]).status, 422);
-    // Only the job's role may run the job's function. A role that may SET ROLE to the job's role may not run it.
+    // Only the job's role may run the job's function. A role that may SET ROLE to the job's role may not.
     shop.cluster.execute("postgres", &["GRANT app TO other"]);
     let member = Browser::of(&shop, &gateway, "other", "write");
     assert!(!member.shows(LIFE, &["awty.dry_run("]).contains("Try it"));

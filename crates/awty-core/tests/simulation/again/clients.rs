@@ -68,8 +68,8 @@ impl World {
         }
     }
 
-    /// A client replaces the check. Therefore planned times before the replaced check get no further check. If the
-    /// replaced check has run, its own planned time gets no further check either.
+    /// A client replaces the check. Planned times before the check then get no further check. If the check has run, its
+    /// own planned time gets no further check either.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };

@@ -1,5 +1,4 @@
-//! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each step of the simulation is one
-//! commit.
+//! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each simulated step is one commit.
 
 mod clients;
 mod faults;

@@ -115,7 +115,7 @@ impl Server {
         self.rows.values_mut().for_each(|row| (row.held, row.crashes) = (false, 0));
     }
 
-    /// As in awty, the lease of an ended check stays until a later call removes the lease.
+    /// As in awty, the check's lease stays until a later call removes the lease.
     fn end(&mut self, id: i64, outcome: Outcome, ledger: &mut Ledger) {
         self.rows.remove(&id);
         ledger.ended(id, outcome);

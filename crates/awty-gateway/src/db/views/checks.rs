@@ -12,7 +12,7 @@ macro_rules! alert {
 }
 
 /// Reads the late rows of each rule by an index, in the order of their due times. Without the index, row security would
-/// check the alerts of all roles. At level 0, also returns held or reminded rows that are not late, from the first 10,000
+/// check the alerts of all roles. At level 0, also returns held or reminded rows that are not late, of the first 10,000
 /// alerts of each rule.
 pub const OPEN: &str = concat!(
     alert!(),
@@ -182,7 +182,7 @@ pub async fn check_now(request: &Request, (name, key, job): (&str, &str, Option<
     request.maybe(CHECK_NOW, &[&name, &key, &job]).await.map(drop)
 }
 
-/// Runs a job's function for one entity. Closing the session undoes all changes.
+/// Closing the session undoes all changes of the function.
 pub async fn dry_run(mut request: Request, (name, key, job): (&str, &str, &str)) -> Result<Value, Trouble> {
     request.close_session();
     request.rows(OWN_SETTINGS, &[]).await?;

@@ -100,12 +100,12 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     CROSS JOIN (SELECT n AS part, pg_catalog.to_timestamp($1::float8 + $2::float8 * n) AS at FROM pg_catalog.generate_series(0::bigint, $3::bigint - 1) AS n) AS p
     WHERE awty.open_time(p.at, p.at + pg_catalog.make_interval(secs => $2::float8), c.calendar) > '0'
     ORDER BY c.calendar, p.part";
-/// Looks at no more than 2,000 targets, because the state of a target costs several lookups. Targets that people have
-/// limited or blocked come before targets that only fail.
+/// Looks at up to 2,000 targets, because the state of a target costs several lookups. Targets that people have limited
+/// or blocked come before targets that only fail.
 pub const TARGETS: &str = "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
     FROM (SELECT a.* FROM awty.target AS a LIMIT 2000) AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
-/// Finds one example of each: a paused job, a target that is blocked or has an open breaker, a full target, and a
-/// pending check.
+/// Finds one example each: a paused job, a target that is blocked or has an open breaker, a full target, and a pending
+/// check.
 pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
         'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused),
         'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
