@@ -1,4 +1,4 @@
-//! Decides when awty vacuums its table of pending checks, because autovacuum runs too rarely.
+//! Decides when awty itself vacuums its table of pending checks, because autovacuum runs too rarely.
 //!
 //! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first vacuum failed.
 

@@ -138,8 +138,8 @@ impl<Z: Zone> Levels<Z> {
         })
     }
 
-    /// If an alert that was due at the slot `due` must wait for the calendar to open, returns the next opening. If the
-    /// alert may be raised now, returns `None`.
+    /// Returns the next opening if an alert that was due at the slot `due` must wait for the calendar to open. Returns
+    /// `None` if the alert may be raised now.
     ///
     /// While the calendar is closed, an alert may be raised until one slot width after `due`. If an open period has no
     /// slot, the first slot after the opening counts as open.

@@ -25,7 +25,7 @@ pub enum RowState<'a> {
         /// If the rule has `due`, this is the row's due time. If not, this is the time from which the row counts as
         /// waiting. A stored `-infinity` is [`Time::MIN_UTC`].
         start: Time,
-        /// The time when awty first saw the row with this `start`.
+        /// When awty first saw the row with this `start`.
         seen: Time,
         stops: &'a Stops,
     },

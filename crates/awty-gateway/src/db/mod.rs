@@ -140,7 +140,7 @@ impl Db {
         }
     }
 
-    /// Closes idle connections, except for one in each pool, because the gateway must work with only three connections.
+    /// Closes idle connections, except one in each pool, because the gateway must work with only three connections.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);

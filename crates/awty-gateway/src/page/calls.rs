@@ -102,8 +102,8 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
         .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
-/// Says what was stopped: this schedule, its target or all calls. The result depends on which other endpoints were
-/// called during the delay.
+/// Says what was stopped: this schedule, its target or all calls. The result depends on the other endpoints called
+/// during the delay.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Tables, status marks, buttons and other parts that several views use. The templates escape each text.
+//! Tables, status marks, buttons and other parts of several views. The templates escape each text.
 
 use super::words::{absolute, encoded, grouped, moment, relative};
 use maud::{Markup, html};

@@ -1,4 +1,4 @@
-//! `/schedules`: the list of schedules with its filters, and the buttons that change a schedule.
+//! `/schedules`: the list of schedules, its filters, and the buttons that change a schedule.
 
 use super::fail::{Fail, View};
 use super::form::{Form, see};

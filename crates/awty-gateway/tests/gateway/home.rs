@@ -138,7 +138,7 @@ fn the_last_full_hour_has_its_calls_and_their_lateness() {
     let (shop, gateway, _) = open();
     let browser = Browser::of(&shop, &gateway, "app", "read");
     assert!(!browser.shows("/", &[]).contains("Calls in the hour from"));
-    // If a new hour begins during the test, the page shows the second bucket.
+    // If a new hour begins during the test, the page shows the later bucket.
     shop.cluster.execute(
         "postgres",
         &["INSERT INTO awty_http.stat (id, width, bucket, count, ok, dropped, caught_up, implausible, left_out, lateness_sum, lateness_min,

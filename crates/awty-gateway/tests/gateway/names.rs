@@ -26,7 +26,7 @@ enum Says {
     Nothing,
 }
 
-/// Addresses of this machine. The guard allows calls to `OPEN`, and refuses calls to `CLOSED`.
+/// Addresses of this machine. The guard allows `OPEN`, and refuses `CLOSED`.
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 

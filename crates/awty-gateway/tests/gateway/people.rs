@@ -1,4 +1,4 @@
-//! The role `other` is a client of the API, but is no tenant.
+//! The role `other` is a client of the API, but no tenant.
 
 use crate::client::{Answer, Client};
 use crate::shop::{Gateway, Shop, until};

@@ -25,8 +25,8 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
           AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1 OFFSET 0)
         LIMIT $1) AS f
     ORDER BY f.next_check_at LIMIT $1";
-/// The view leaves out the checks of schedules, because [`ENDPOINTS`] has them. It includes sends, because a send has no
-/// schedule.
+/// The view leaves out the checks of schedules, because [`ENDPOINTS`] has them. It includes sends, because a send has
+/// no schedule.
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
@@ -60,8 +60,8 @@ pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
         ORDER BY p.finished_at DESC LIMIT 1000) AS h
     WHERE NOT EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.entity_name = h.entity_name AND e.entity_key = h.entity_key AND e.job = j.job OFFSET 0)
     LIMIT $1) AS ended";
-/// Finds repeating jobs whose last run failed, or whose last success is older than the period of the next check. A cron
-/// expression has no period, so only the last run counts.
+/// Finds repeating jobs whose last run failed, or whose last success is longer ago than the period of the next check. A
+/// cron expression has no period, so only the last run decides.
 pub const BEHIND: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', j.job, 'every', ", ms!("r.every"), ", 'cron', r.cron, 'last', s.last_success_at)
     FROM awty.job AS j CROSS JOIN LATERAL (

@@ -96,7 +96,7 @@ fn removal_looks_at_no_other_schedule() {
     delete(1);
     let before: i64 = shop.text(scans).parse().unwrap();
     (2..30).for_each(delete);
-    // PostgreSQL itself reads small tables sequentially, so the count of rows need not be zero.
+    // PostgreSQL reads small tables sequentially, so the count of rows need not be zero.
     let after: i64 = shop.text(scans).parse().unwrap();
     assert!(after - before < 28 * 2_000, "{} rows were read one after the other", after - before);
 }
