@@ -51,7 +51,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// If another inspection was requested during this inspection, the database stays due.
+    /// If another inspection was requested during this inspection, the database stays due for inspection.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;

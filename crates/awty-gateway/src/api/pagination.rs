@@ -1,6 +1,6 @@
 //! A page's cursor is a position in an index, so the last page costs no more than the first page.
 //!
-//! Invariant: a page neither skips nor repeats an item when other rows change.
+//! Invariant: no page skips or repeats an item when other rows change.
 
 use super::problem::Problem;
 use super::show;

@@ -10,7 +10,7 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// The values may be nested too deeply for serde_json, because other external workers can store values too.
+/// The values may be nested too deeply for serde_json, because any external worker can store values.
 pub(super) fn call(json: &str) -> Option<Value> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
     let read = |(name, member): (String, Box<RawValue>)| {

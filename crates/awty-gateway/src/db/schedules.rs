@@ -9,7 +9,7 @@ pub struct Row {
     pub id: String,
     pub version: i64,
     pub deleted: bool,
-    /// True if new schedules of the current role belong to this schedule's job.
+    /// True if new schedules of the current role get the same job as this schedule.
     pub own: bool,
     pub new: bool,
     pub fields: Value,

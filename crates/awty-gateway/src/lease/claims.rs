@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// awty's maximum number of checks in one claim.
 const LARGEST: usize = 1_000;
-/// A claim of several jobs takes fewer checks. All calls of a claim begin together, so many due checks of one tenant
-/// would delay the calls of others.
+/// A claim of several jobs takes fewer checks. All calls of a claim begin together, so one tenant's due checks would
+/// delay the calls of others.
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);

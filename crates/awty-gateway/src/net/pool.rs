@@ -1,5 +1,5 @@
 //! Invariant: an idle connection is used again only for the same scheme, host, port and address. No connection is used
-//! again after [`REST`] without a call, or at the age of [`AGE`].
+//! again after it was idle for [`REST`], or at the age of [`AGE`].
 
 use super::counted::{Count, Early};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! `/alerts`: rows that are late or were late earlier, with the client that holds each alert.
+//! `/alerts`: rows that are late or were late earlier, and the client that holds each alert.
 
 use super::fail::View;
 use super::frame;

@@ -83,7 +83,7 @@ fn verdict(call: &Value) -> Markup {
     }
 }
 
-/// Offers a form that has the new address and the plan of this schedule.
+/// Offers a form with the new address and this schedule's plan.
 fn redirect(request: &Value, location: &str, writes: bool) -> Markup {
     let address = Url::parse(string(&request["uri"])).and_then(|uri| uri.join(location));
     html! {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const LATE: TimeDelta = TimeDelta::seconds(10);
 
-/// Causes of a delay. For each cause, the page shows these words before the time at which the cause ended.
+/// Causes of a delay. The page shows these words before the time at which a cause ended.
 const ENDS: [(&str, &str); 5] = [
     ("job", "Its job was paused until"),
     ("server", "The database server was down; it started at"),

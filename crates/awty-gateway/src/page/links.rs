@@ -8,7 +8,7 @@ use serde_json::Value;
 
 pub struct Seen<'a> {
     pub database: &'a Value,
-    /// Paused jobs, blocked and full targets, and whether a check is pending.
+    /// Paused jobs, blocked and full targets, and whether any check is pending.
     pub stops: &'a Value,
     pub findings: &'a [Value],
     pub gateway: &'a [String],

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 const LONGEST: usize = 200;
 
-/// Returns the prefix without a slash at its end. Ignores a value that is not a path.
+/// Returns the prefix without a final slash. Ignores a value that is not a path.
 pub fn of(headers: &HeaderMap) -> Option<String> {
     let prefix = headers.get("x-forwarded-prefix")?.to_str().ok()?.trim_end_matches('/');
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/-._~".contains(letter);

@@ -16,6 +16,6 @@ pub struct Page {
     pub secure: bool,
 }
 
-/// Marks a request or an answer of the page with the role that has signed in.
+/// Marks a request or an answer of the page with the signed-in role.
 #[derive(Clone)]
 pub struct OfRole(pub String);

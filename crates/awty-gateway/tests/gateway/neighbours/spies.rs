@@ -32,8 +32,8 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // Some views of awty take too long with thousands of jobs. The search may skip these views, because it also
-            // reads their tables.
+            // Some views of awty take too long with thousands of jobs. The search may skip a view, because it also
+            // reads the view's tables.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
