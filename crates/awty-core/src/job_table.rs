@@ -98,7 +98,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Returns the job's row. If the job has replaced another job, also returns the database of the replaced job.
+    /// Returns the job's row. If the job has replaced another job, also returns the replaced job's database.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > MAX_JOB {
             return (None, None);

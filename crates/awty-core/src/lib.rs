@@ -2,8 +2,8 @@
 //!
 //! - [`slot`] rounds due times up to slots. [`lateness`] is the time from a slot to its run.
 //! - [`argument_limits`] limits the arguments of SQL functions.
-//! - [`limits`] has a job's options. [`policy`] applies the options before and after a run. [`outcome`] says why a check
-//!   ended.
+//! - [`limits`] has a job's options. [`policy`] applies the options before and after a run. [`outcome`] says why a
+//!   check ended.
 //! - [`plan`] decides which roles get a worker. [`pace`] decides how many checks a worker takes at once.
 //!   [`token_bucket`] limits how fast overdue checks start.
 //! - [`claims`] gives a check to one worker. [`pauses`] and [`backoff`] say when a worker tries again.

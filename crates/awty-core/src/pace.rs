@@ -1,7 +1,7 @@
 //! Decides how many checks a worker takes at once, in one *turn*.
 //!
-//! Each turn flushes the write-ahead log once, so large turns are cheap. But newly due checks wait until the turn ends,
-//! so a turn should last only [`TURN`].
+//! Large turns are cheap, because each turn flushes the write-ahead log once. But newly due checks wait until the turn
+//! ends, so a turn should last only [`TURN`].
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use url::{Host, Position, Url};
 const MAX_TEXT: usize = 4_096;
 const ID_LENGTH: usize = 22;
 
-/// The message completes a sentence that begins with the argument's name.
+/// The error message completes a sentence that begins with the argument's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
     TooLong {

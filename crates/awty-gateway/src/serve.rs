@@ -103,7 +103,7 @@ pub async fn serve(
         secure,
     };
     let mut router = calls.merge(page::router(page)).merge(health::router(worker.clone()));
-    // These routes may have their own listener, because clients may hold all connections of the main listener.
+    // With their own listener, these routes answer even if clients hold all connections of the main listener.
     let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));

@@ -25,7 +25,7 @@ pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDel
 
 labels! {
     Delivery for "delivery" {
-        /// The check is handed out until a worker reports the result of a run.
+        /// The check is handed out again and again until a worker reports a run's result.
         AtLeastOnce = "at_least_once",
         /// The check is handed out only once, unless the worker reports that it has not started the check.
         AtMostOnce = "at_most_once",
@@ -79,7 +79,7 @@ impl LeaseOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub leased_at: Time,
-    /// No other worker gets the check before this time. Each heartbeat postpones this time.
+    /// End of the lease, which each heartbeat postpones. Until then, no other worker gets the check.
     pub expires_at: Time,
     /// From the deadline on, awty refuses the worker's answer.
     pub deadline: Time,

@@ -63,7 +63,7 @@ fn a_million_steps_keep_every_promise() {
     }
     println!("{all:?}");
     for (outcome, count) in Outcome::ALL.iter().zip(all.outcomes) {
-        // Only a check of a watched row ends as `met`.
+        // Only a check of a watched row has the outcome `met`.
         assert!(count > 0 || *outcome == Outcome::Met, "no check ended as {outcome}");
     }
     for (what, count) in all.events() {

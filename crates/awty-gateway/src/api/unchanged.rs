@@ -1,5 +1,5 @@
-//! If a client sends a field back as GET showed it, the field keeps its stored value, because GET hides secrets and
-//! shows a month as 30 days.
+//! GET hides secrets and shows a month as 30 days. So a field that a client sends back as GET showed it keeps its
+//! stored value.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;

@@ -41,7 +41,7 @@ impl Drop for Place {
     }
 }
 
-/// All addresses of an IPv6 network of 64 bits count as one peer, because one client may use all these addresses.
+/// All addresses of an IPv6 network of 64 bits count as one peer, because one client may use all addresses.
 fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

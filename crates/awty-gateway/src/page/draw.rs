@@ -49,7 +49,7 @@ pub struct Chart<'a> {
 /// The open hours of a calendar, drawn behind the numbers.
 pub struct Band {
     pub name: String,
-    /// Left edges of the open parts, measured in buckets. Each part is a quarter of a bucket wide.
+    /// Each bucket has four parts. These are the left edges of the open parts, measured in buckets.
     pub parts: Vec<f64>,
 }
 

@@ -86,8 +86,8 @@ fn is_same_site(headers: &HeaderMap) -> bool {
     }
     let origin = text("origin").and_then(|origin| Url::parse(origin).ok());
     let host = text("host").and_then(|host| Url::parse(&format!("http://{host}")).ok());
-    // This listener does not know whether clients use TLS. So a host without a port has the default port of the scheme
-    // in `Origin`.
+    // This listener does not know whether clients use TLS. So a host without a port has the default port of `Origin`'s
+    // scheme.
     origin.zip(host).is_some_and(|(origin, host)| {
         origin.host().is_some() && origin.host() == host.host() && origin.port() == host.port()
     })

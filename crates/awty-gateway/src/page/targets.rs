@@ -1,4 +1,4 @@
-//! `/targets`: each target's limits, block and circuit breaker, and the forms that block a target.
+//! `/targets`: each target's limits, block and circuit breaker, and the forms that block targets.
 
 use super::fail::{Fail, View};
 use super::form::{Form, see};

@@ -32,7 +32,7 @@ pub fn unregisters(n: &Neighbour, client: &mut Client) {
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', rate => 1, burst => 1)"));
     must(client, &format!("SELECT awty_http.send('{origin}/limited/' || i) FROM generate_series(1, 200) AS i"));
     n.wait(Duration::from_secs(1));
-    // Repeats `awty.unregister()`, because it may fail while the gateway changes rows of the job.
+    // Retries `awty.unregister()`, because it may fail while the gateway changes rows of the job.
     while client.batch_execute(&format!("BEGIN; SELECT awty.unregister('{job}')")).is_err() {
         must(client, "ROLLBACK");
         if !n.wait(Duration::from_millis(50)) {

@@ -82,7 +82,7 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
 
 #[track_caller]
 pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, target: &Target, marks: &[String]) {
-    // With the victim's own rights, the search must find the victim's values. This proves that it works.
+    // With the victim's own rights, the search must find the victim's values. This proves that the search works.
     let own = found_by_sql(&mut shop.cluster.client("postgres", "victim"), target, marks, false);
     for relation in ["awty_http.endpoint", "awty_http_internal.content", "victim.orders"] {
         assert!(own.iter().any(|found| found == relation), "{relation} is not in {own:?}");
