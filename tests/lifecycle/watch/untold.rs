@@ -157,7 +157,7 @@ fn a_clock_that_is_set_back_hides_no_telling() {
     shop.run("INSERT INTO shop.broken VALUES (true)");
     shop.run("UPDATE shop.orders SET placed_at = placed_at - interval '70 min' WHERE id > 1");
     await_state(&shop, "late 2:1 3:2; pending 2 3");
-    let untold = "SELECT string_agg(concat_ws(' ', l.entity_key, l.told, a.told_at >= coalesce(a.escalated_at, a.raised_at)), ', ' ORDER BY 1)
+    let untold = "SELECT string_agg(concat_ws(' ', l.entity_key, l.told, a.told_at >= coalesce(a.escalated_at, a.raised_at)), ', ' ORDER BY l.entity_key)
         FROM awty.late AS l JOIN awty.alert AS a ON a.entity_key = l.entity_key AND a.cleared_at IS NULL";
     assert_eq!(shop.cluster.value::<String>("postgres", untold), "2 1 f, 3 1 f");
     shop.run("UPDATE shop.orders SET status = 'SHIPPED' WHERE id > 1");
