@@ -101,10 +101,16 @@ statement! {
 }
 
 statement! {
+    /// Keeps a hold that [`carry_lost`] has skipped, because a client may just have rolled back its release.
     pub fn remove_orphans(limit: i64) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id IN (
           SELECT o.check_id FROM awty_internal.hold AS o
-          WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id) LIMIT $1 FOR UPDATE SKIP LOCKED)"
+          WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id) AND NOT EXISTS (
+              SELECT FROM awty_internal.repetition AS r
+              JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
+              WHERE r.id = o.repetition_id AND NOT EXISTS (
+                  SELECT FROM awty_internal.hold AS n WHERE n.check_id = f.id AND (n.changed_at < o.changed_at) IS NOT TRUE))
+          LIMIT $1 FOR UPDATE SKIP LOCKED)"
 }
 
 statement! {
