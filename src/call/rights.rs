@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Refuses the call without the preloaded library, because no worker runs checks without it.
+/// Refuses the call if the library is not preloaded, because then no worker runs checks.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);

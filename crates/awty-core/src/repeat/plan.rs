@@ -79,7 +79,7 @@ impl<Z: Zone> Plan<Z> {
         self.next_until(after, Time::MAX_UTC)
     }
 
-    /// Does not search beyond `until`, because a search in a calendar may take milliseconds.
+    /// The search ends at `until`, because a search in a calendar may take milliseconds.
     fn next_until(&self, after: Time, until: Time) -> Option<Time> {
         let until = self.ends.map_or(until, |end| end.min(until));
         let next = match &self.calendar {

@@ -43,9 +43,7 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
         let request = rights::within(zone::within(&headers, next.run(request)));
         timeout(LONGEST, request).await.unwrap_or_else(late)
     };
-    if let Some(prefix) = prefix {
-        response = prefix::add(&prefix, response).await;
-    }
+    response = prefix::add(prefix, response).await;
     if let Some(OfRole(role)) = response.extensions_mut().remove::<OfRole>() {
         response = page.api.unread(&role, response).await;
     }
@@ -69,10 +67,8 @@ pub async fn unknown(request: Request, next: Next) -> Response {
     if !is_browser || request.extensions().get::<MatchedPath>().is_some() {
         return next.run(request).await;
     }
-    let mut response = Fail::Refused(404, "The page has no such address.".into()).into_response();
-    if let Some(prefix) = prefix::of(request.headers()) {
-        response = prefix::add(&prefix, response).await;
-    }
+    let refusal = Fail::Refused(404, "The page has no such address.".into()).into_response();
+    let mut response = prefix::add(prefix::of(request.headers()), refusal).await;
     guarded(&mut response);
     response
 }

@@ -17,7 +17,8 @@ pub fn of(headers: &HeaderMap) -> Option<String> {
 }
 
 /// `="/` occurs only in attributes, because the templates escape each quotation mark of a text.
-pub async fn add(prefix: &str, response: Response) -> Response {
+pub async fn add(prefix: Option<String>, response: Response) -> Response {
+    let Some(prefix) = prefix else { return response };
     let (mut parts, body) = response.into_parts();
     let place = parts.headers.get(header::LOCATION).and_then(|place| place.to_str().ok());
     let place = place.filter(|place| place.starts_with('/')).map(|place| format!("{prefix}{place}"));
