@@ -90,11 +90,12 @@ statement! {
       ORDER BY f.entity_name, f.entity_key FOR UPDATE"
 }
 
+// Reads check_stat by a scalar subquery, because PostgreSQL may plan an EXISTS in its place as a hash of the whole table.
 statement!(
     select_held,
     [INT8ARRAYOID, INT4OID],
-    c"SELECT f.id, f.next_check_at, f.held, f.check_count, f.attempt, f.job, EXISTS (
-          SELECT FROM awty_internal.check_stat AS t WHERE t.check_id = f.id AND t.crashes::pg_catalog.int8 + t.exits >= $2)
+    c"SELECT f.id, f.next_check_at, f.held, f.check_count, f.attempt, f.job, (
+          SELECT t.crashes::pg_catalog.int8 + t.exits >= $2 FROM awty_internal.check_stat AS t WHERE t.check_id = f.id) IS TRUE
       FROM awty.future_job AS f
       WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true ORDER BY f.id FOR UPDATE SKIP LOCKED"
 );
