@@ -1,7 +1,7 @@
 //! Reads and locks the row of a check.
 //!
-//! The table's access method takes the lock, because the access method tells whether another transaction or the run
-//! itself has changed the row.
+//! Locks rows by the table's access method instead of SQL, because the access method tells whether another transaction
+//! or the run itself has changed the row.
 //!
 //! Invariant: a TID is used only in the transaction that read it, because this transaction's table lock and snapshot
 //! keep the TID valid.
@@ -23,7 +23,7 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// Whether each row lock is released right after it was taken, as in `awty.travel()`.
+    /// Whether each row lock is released as soon as it is taken. Only `awty.travel()` needs this.
     gives_back: bool,
 }
 
@@ -66,8 +66,8 @@ const SCHEDULED_AT: usize = 12;
 impl Table {
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // SAFETY: `transaction` has pushed the top snapshot. A table that was rewritten before the lock looks empty
-        // to an older snapshot.
+        // Replaces the snapshot, because a table that was rewritten before the lock looks empty to an older snapshot.
+        // SAFETY: the caller has pushed the snapshot that is popped here.
         unsafe {
             pg_sys::PopActiveSnapshot();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -75,11 +75,11 @@ impl Table {
         Some(table)
     }
 
-    /// Takes new snapshots, so that a client's transaction reads the latest commits.
+    /// Takes new snapshots, so that a client's transaction also reads rows that were committed after its start.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
-        // SAFETY: the snapshot is popped when the table is dropped, or by the abort.
+        // SAFETY: `drop` pops this snapshot, or the abort does after an ERROR.
         unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
         Some(table)
     }
@@ -93,7 +93,7 @@ impl Table {
     fn open_as_it_is() -> Option<Self> {
         let oid = relations::oid(relations::FUTURE_JOB)?;
         const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-        // SAFETY: the table exists. Its lock is kept until the transaction ends.
+        // SAFETY: the table exists, and its lock is kept until the transaction ends.
         unsafe {
             let relation = pg_sys::table_open(oid, MODE);
             #[cfg(not(feature = "pg18"))]
@@ -106,7 +106,7 @@ impl Table {
     }
 
     fn columns(&self) -> pg_sys::TupleDesc {
-        // SAFETY: the relation is open.
+        // SAFETY: the relation stays open until this object is dropped.
         unsafe { (*self.relation).rd_att }
     }
 
@@ -115,9 +115,9 @@ impl Table {
     }
 
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // Without the primary key's index, reads each check separately, because a sequential scan cannot search for
-        // several ids.
-        // SAFETY: reads a setting.
+        // Without the primary key's index, each check is read separately, because a sequential scan cannot search for
+        // an array.
+        // SAFETY: a backend has one thread, so nothing writes this variable during the read.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
             return ids.filter_map(|id| self.read(id)).collect();
@@ -129,8 +129,8 @@ impl Table {
     fn scan(&self, key: pg_sys::Datum, flags: i32) -> Vec<Row> {
         let mut id = pg_sys::ScanKeyData::default();
         let mut rows = Vec::new();
-        // SAFETY: the relation is open, and a snapshot is active. The scan key compares the primary key. Each datum
-        // is a detoasted copy.
+        // SAFETY: the relation is open, a snapshot is active, and the scan key fits the primary key. `decode` copies
+        // each tuple.
         unsafe {
             pg_sys::ScanKeyInit(
                 &mut id,
@@ -157,9 +157,9 @@ impl Table {
 
     /// # Safety
     ///
-    /// The tuple must be a row of this table.
+    /// `tuple` must be a row of this table.
     unsafe fn decode(&self, tuple: pg_sys::HeapTuple) -> Option<Row> {
-        // SAFETY: the vectors have room for all columns.
+        // SAFETY: the tuple is a row of this table, so both vectors have an entry for each column that is read.
         unsafe {
             let datum = pg_sys::heap_copy_tuple_as_datum(tuple, self.columns());
             let columns = self.columns_of(datum);
@@ -189,9 +189,9 @@ impl Table {
 
     /// # Safety
     ///
-    /// The datum must be a row of this table. All its values must be inline.
+    /// `datum` must be a row of this table, and all its values must be inline.
     unsafe fn columns_of(&self, datum: pg_sys::Datum) -> (Vec<pg_sys::Datum>, Vec<bool>) {
-        // SAFETY: the vectors have room for all columns.
+        // SAFETY: `values` and `nulls` have one entry for each column of the table.
         unsafe {
             let count = (*self.columns()).natts as usize;
             let (mut values, mut nulls) = (vec![pg_sys::Datum::from(0); count], vec![true; count]);
@@ -206,14 +206,14 @@ impl Table {
         }
     }
 
-    /// The table must come from [`Table::open_latest`].
+    /// The table must come from [`Table::open_latest`], because this function replaces the table's own snapshot.
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
             match self.lock_as(&row, pg_sys::LockWaitPolicy::LockWaitBlock) {
                 Locked::Same => return Some(row),
                 Locked::Own => return None,
-                // SAFETY: the popped snapshot is this table's own.
+                // SAFETY: the popped snapshot was pushed by this table itself.
                 Locked::Other => unsafe {
                     pg_sys::PopActiveSnapshot();
                     pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
@@ -222,14 +222,13 @@ impl Table {
         }
     }
 
-    /// The table must come from [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
             match self.lock(&row) {
                 Locked::Same => return Ok(Some(row)),
                 Locked::Own => return Ok(None),
-                // SAFETY: the popped snapshot is this table's own.
+                // SAFETY: the popped snapshot was pushed by this table itself.
                 Locked::Other => unsafe {
                     pg_sys::PopActiveSnapshot();
                     pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
@@ -256,7 +255,7 @@ impl Table {
     fn take_lock(&self, row: &Row, policy: pg_sys::LockWaitPolicy::Type) -> Locked {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
-        // SAFETY: this transaction has read the row (see the invariant of this file).
+        // SAFETY: this transaction has read the row's TID, so the TID is still valid.
         unsafe {
             let result = pg_sys::table_tuple_lock(
                 self.relation,
@@ -274,14 +273,13 @@ impl Table {
         }
     }
 
-    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, this
-    /// function deletes the row by SQL.
+    /// The caller must have locked the row. Uses SQL if an administrator has added triggers, foreign keys or rules.
     pub fn delete(&self, row: &Row) {
         if !self.is_plain() {
             return future_job::remove(&[row.id]);
         }
         let mut tid = row.tid;
-        // SAFETY: the relation is open. This transaction has read and locked the row.
+        // SAFETY: the relation is open, and this transaction has read and locked the row.
         unsafe { pg_sys::simple_table_tuple_delete(self.relation, &mut tid, pg_sys::GetActiveSnapshot()) };
     }
 
@@ -300,9 +298,9 @@ impl Table {
     fn is_deleted_at_once(&self, row: &Row) -> bool {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
-        // SAFETY: the relation is open, and this transaction has read the row. The delete uses the command that read
-        // the row, because a later command would raise an ERROR if the run has deleted the row itself. The first call
-        // makes the deletion visible to the next command.
+        // Deletes as the command that read the row, because a later command would raise an ERROR if the run has deleted
+        // the row itself. `GetCurrentCommandId(true)` makes the deletion visible to the next command.
+        // SAFETY: the relation is open, and this transaction has read the row's TID.
         unsafe {
             pg_sys::GetCurrentCommandId(true);
             let result = pg_sys::table_tuple_delete(
@@ -320,7 +318,7 @@ impl Table {
     }
 
     fn is_plain(&self) -> bool {
-        // SAFETY: the relation is open.
+        // SAFETY: the relation stays open until this object is dropped.
         unsafe { (*self.relation).trigdesc.is_null() && (*self.relation).rd_rules.is_null() }
     }
 }
@@ -335,9 +333,9 @@ fn found(result: pg_sys::TM_Result::Type) -> Locked {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // SAFETY: `open` has opened it. After an ERROR, the abort closes it.
+        // After an ERROR, the abort closes the relation.
         if !std::thread::panicking() {
-            // SAFETY: as above.
+            // SAFETY: the relation is open, and only this object uses the slot.
             unsafe {
                 if self.is_latest {
                     pg_sys::PopActiveSnapshot();
@@ -360,7 +358,7 @@ fn say_invalid(id: i64) {
 
 pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid) -> pg_sys::Datum {
     let mut datums: Vec<pg_sys::Datum> = rows.into_iter().collect();
-    // SAFETY: PostgreSQL passes composites by reference, with a variable length, aligned to 8 bytes.
+    // SAFETY: the given length and alignment are those of every composite type.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_array(
             datums.as_mut_ptr(),

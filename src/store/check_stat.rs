@@ -85,7 +85,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// Deletes rows of ended checks. Such rows remain if a worker with an outdated list of suspects ended the checks.
+/// Deletes the rows of ended checks. A worker with an outdated list of suspected checks leaves such rows.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

@@ -44,7 +44,6 @@ statement! {
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
 }
 
-/// A missing role counts as privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     select_privileged(role).unwrap_or(true)
 }

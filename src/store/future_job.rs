@@ -136,7 +136,7 @@ statement!(
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
 );
 
-// Does not use ON CONFLICT, because it would also lock the row of check_stat (see check_row/own.rs).
+// Does not use ON CONFLICT, because ON CONFLICT would also lock the row of check_stat (see check_row/own.rs).
 statement! {
     fn again(
         id: i64, slot: Time, done: i32, attempt: i32, run_time: TimeDelta, started_at: Time, lateness: TimeDelta,
@@ -185,7 +185,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// No run of the check can end while the row is locked.
+/// Locks the check's row, so that no run of the check can end before this transaction.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
@@ -286,7 +286,7 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     again(id, slot, done, attempt, run_time, started_at, lateness, sqlstate, message, context, failed_at);
 }
 
-/// The caller has locked the rows. Fails if a user's trigger or rule prevents the deletion.
+/// Deletes rows that the caller has locked. Fails if a user's trigger or rule prevents the deletion.
 pub fn remove(ids: &[i64]) {
     if delete_all(ids) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();

@@ -54,8 +54,6 @@ const COLUMNS: [Column; 20] = [
     (c"context", pg_sys::TEXTOID),
 ];
 
-// Only inserts the history row, because the check has no row in check_stat, and its row in future_job is already
-// deleted.
 statement! {
     archive_one,
     [
@@ -82,7 +80,7 @@ statement! {
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 }
 
-// If a run ends its own check, the check's history row already exists.
+// Updates the history row that a run has written by ending its own check.
 statement! {
     fn answer_own(id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, outcome: Text) -> bool = query,
     c"UPDATE awty.future_job_history SET outcome = $6, started_at = $2, finished_at = greatest($2, $3), run_time = run_time + $4,
@@ -109,8 +107,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// Inserts history rows, without SQL if possible. The caller has deleted the checks, and this was the first run of
-/// each.
+/// Inserts the history rows of checks that the caller has deleted after their first run.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let times = [
         time(run.started_at),

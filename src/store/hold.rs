@@ -1,5 +1,5 @@
-//! A run that does not see a new hold may end the held check. The next inspection then moves the hold to the
-//! repetition's next check. Therefore, a hold also names the check's repetition.
+//! A hold names both its check and the check's repetition, because a run that does not see a new hold may end the
+//! check. The next inspection then moves the hold to the repetition's next check.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 
@@ -38,8 +38,7 @@ statement! {
       RETURNING h.held_at, h.held_until"
 }
 
-// Writes `IS NOT DISTINCT FROM true`, because with `f.held` alone, a planner without statistics could read the whole
-// index of held checks.
+// Writes `IS NOT DISTINCT FROM true`, because the planner could otherwise read the whole index of held checks.
 statement! {
     pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,
     c"SELECT 1 FROM awty.future_job AS f
@@ -54,11 +53,10 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// While this statement has a lock on a hold, a client that releases the hold waits. Then the client searches for the
-// hold again.
+// A client that releases one of these holds waits for this statement's lock, and then searches for the hold again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of their repetitions. A later statement sets `held`
-    /// of the pending occurrences.
+    /// Copies holds of ended checks to the next checks of their repetitions. [`apply`] later marks these checks as
+    /// held.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, f.job, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
@@ -88,9 +86,9 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// If a client rolls back its release of a hold, a later inspection finds the skipped hold.
+// Skips a hold that a client is releasing. If the client rolls back, a later inspection finds the hold.
 statement! {
-    /// Also returns checks that were held during their run, and are not marked as held yet.
+    /// Also returns checks that were put on hold during their run and are not marked as held yet.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }
@@ -101,7 +99,8 @@ statement! {
 }
 
 statement! {
-    /// Keeps a hold that [`carry_lost`] has skipped, because a client may just have rolled back its release.
+    /// Deletes holds of ended checks. Keeps a hold that [`carry_lost`] still has to copy to the repetition's next
+    /// check.
     pub fn remove_orphans(limit: i64) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id IN (
           SELECT o.check_id FROM awty_internal.hold AS o
@@ -146,7 +145,6 @@ pub fn carry(ended: &[(i64, i64)]) {
 }
 
 statement! {
-    /// Limits the search to one role's jobs; InvalidOid means all roles.
     pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
     c"SELECT h.held_until
       FROM (SELECT o.job FROM awty.job AS o WHERE $1 IS NULL OR o.role::pg_catalog.oid = $1 ORDER BY o.job) AS j
@@ -158,7 +156,6 @@ statement! {
 }
 
 statement! {
-    /// Returns the jobs that have holds to end, ordered by role.
     pub fn jobs_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, Text)> = query,
     c"SELECT j.role::pg_catalog.oid, j.job FROM awty.job AS j
       CROSS JOIN LATERAL (

@@ -17,8 +17,7 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// Deletes only unchanged rows, because a new worker may have replaced a row. Returns one check id per row, because awty
-// cannot read some arrays that an administrator can write.
+// Deletes only unchanged rows, because a new worker may have replaced a row.
 statement! {
     fn delete_read(workers: Vec<i32>, xids: Vec<i64>) -> Vec<(i32, i64)> = query,
     c"WITH gone AS (

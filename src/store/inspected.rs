@@ -1,4 +1,5 @@
-//! These statements read the jobs one by one by index, so their cost does not depend on the number of checks.
+//! Statements of the inspections. Each reads the jobs one by one by index, so that its cost does not depend on the
+//! number of checks.
 
 use super::typed::statement;
 use crate::pg::clock::Timestamp;
@@ -24,7 +25,8 @@ statement!(
 );
 
 statement! {
-    /// If a database has no job, a restore may be in progress, and the restore must create the partitions itself.
+    /// Partitions are not created in a database without jobs, because a restore that creates them itself may be in
+    /// progress.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
-    /// Schema of the function. Empty if external workers claim the job's checks.
+    /// Schema of the function, or empty if external workers claim the job's checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,
@@ -131,7 +131,8 @@ statement! {
 }
 
 statement! {
-    /// Returns the role and the first due time of each resumed job that has a function.
+    /// Resumes jobs whose pause has ended. Returns the role and, if the job has a function, the first due time of each
+    /// job.
     pub fn resume_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, Option<Time>)> = query,
     c"UPDATE awty.job SET paused = false, resumed_at = paused_until, paused_at = NULL, paused_by = NULL, paused_note = NULL, paused_until = NULL
       WHERE job = ANY (ARRAY(
@@ -209,7 +210,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     }
     let found = select_one(name);
     if let Some(Ok(job)) = &found
-        // SAFETY: a getter.
+        // SAFETY: the function only reads this process's transaction state.
         && !unsafe { pg_sys::IsInParallelMode() }
     {
         KNOWN.with_borrow_mut(|known| known.insert(name.clone(), (epoch, job.clone())));

@@ -11,8 +11,8 @@ use pgrx::pg_sys;
 // A restore of a dump fills this table last. So a database with jobs or checks, but without a row in this table, is
 // being restored.
 //
-// After a restore of the server, an inspection writes 0 as the database's OID, so that the database stays held, even
-// after pg_upgrade or a dump.
+// After a restore of the server, an inspection writes 0 as the database's OID, so that checks stay held even after
+// pg_upgrade or a dump.
 statement! {
     fn select_hold(database: pg_sys::Oid, restored_at: Option<Time>) -> Option<i32> = query,
     c"SELECT pg_catalog.max(CASE

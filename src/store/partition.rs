@@ -114,8 +114,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Locks both tables first. With only the default partition locked, a waiting reader would miss the moved
-            // rows, and a writer that has already chosen this partition would fail.
+            // Locks both tables, because with only the default partition locked, a waiting reader would miss the moved
+            // rows, and a waiting writer would fail.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
@@ -171,8 +171,7 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // Revokes rights that ALTER DEFAULT PRIVILEGES has granted. Roles that may read or write all data lose these rights
-    // too.
+    // Revokes rights that ALTER DEFAULT PRIVILEGES has granted.
     for role in select_grantees(Text::from(name.as_str())) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
@@ -197,10 +196,10 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     ));
 }
 
-/// Only dates and quoted role names may vary in the command.
+/// The caller may insert only dates and quoted role names into the command.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
-    // SAFETY: after an ERROR, the abort cleans SPI up.
+    // SAFETY: the command is a C string that outlives the call, and the abort closes SPI after an ERROR.
     unsafe {
         pg_sys::SPI_connect();
         let code = pg_sys::SPI_execute(command.as_ptr(), false, 0);

@@ -12,7 +12,7 @@ pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {
     let busy = AssertUnwindSafe(busy);
     PgTryBuilder::new(AssertUnwindSafe(|| {
         as_owner(|| {
-            // SAFETY: a setting in milliseconds. 0 means no limit.
+            // SAFETY: a backend has one thread, so nothing writes this variable during the read.
             let own = unsafe { pg_sys::LockTimeout };
             if own == 0 || own > PATIENCE.1 {
                 owner::set_local(c"lock_timeout", PATIENCE.0);

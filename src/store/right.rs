@@ -1,5 +1,3 @@
-//! Only [`Granted::has`] decides whether a role has a right.
-
 use super::statement::Rows;
 use super::typed::{Row, statement};
 use crate::pg::array::{self, REGROLE};

@@ -14,7 +14,7 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// Placeholder for the type of an array of rows of `awty.future_job`, because the type's OID differs between databases.
+/// Stands for the type `awty.future_job[]`, because the type's OID differs between databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;
@@ -26,7 +26,7 @@ impl Prepared {
         self.query(args, |rows| rows.processed)
     }
 
-    /// The result of `read` must not borrow from the rows.
+    /// The result of `read` must not point into the rows, because SPI frees them before this function returns.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, false, read))
     }
@@ -51,14 +51,14 @@ impl Statement {
     }
 
     fn run_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
-        // SAFETY: reads a variable.
+        // SAFETY: the function only reads this process's transaction state.
         if unsafe { pg_sys::IsInParallelMode() } {
             return self.run(args, true, read);
         }
-        // SAFETY: the code below, or the abort, pops the snapshot.
+        // SAFETY: the snapshot is popped below, or by the abort after an ERROR.
         unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
         let result = self.run(args, true, read);
-        // SAFETY: as above.
+        // SAFETY: the popped snapshot is the one that was pushed above.
         unsafe { pg_sys::PopActiveSnapshot() };
         result
     }
@@ -68,7 +68,7 @@ impl Statement {
         let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
         let nulls: Vec<std::ffi::c_char> =
             args.iter().map(|arg| if arg.is_some() { b' ' } else { b'n' } as std::ffi::c_char).collect();
-        // SAFETY: values and nulls have one entry per parameter. After an ERROR, the abort cleans SPI up.
+        // SAFETY: `values` and `nulls` have one entry for each parameter, and the abort closes SPI after an ERROR.
         unsafe {
             pg_sys::SPI_connect();
             let plan = self.prepared();
@@ -85,7 +85,7 @@ impl Statement {
     /// SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
         let mut plan = self.plan.get();
-        // SAFETY: SPI is connected. A kept plan lives as long as the process.
+        // SAFETY: SPI is connected, and a plan that was kept lives until it is freed here.
         unsafe {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
@@ -145,7 +145,7 @@ impl Rows {
     ///
     /// SPI must stay connected while the rows are read.
     pub unsafe fn current() -> Self {
-        // SAFETY: the caller has connected SPI.
+        // SAFETY: the caller has connected SPI, so both variables belong to its last command.
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
     }
 
@@ -161,7 +161,7 @@ impl Rows {
     }
 
     pub fn len(&self) -> usize {
-        // SAFETY: SPI's current table, valid until SPI_finish. The reader returns before.
+        // SAFETY: the table is NULL or lives until SPI_finish, which is called after the reader has returned.
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
     }
 
@@ -200,7 +200,7 @@ pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: the value is copied into the memory of the caller that connected SPI.
+        // SAFETY: SPI is connected while rows are read, and the value has a variable length (-1).
         (!is_null).then(|| Self(unsafe { pg_sys::SPI_datumTransfer(datum, false, -1) }))
     }
 }

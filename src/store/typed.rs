@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, Oid};
 /// Declares a statement as `pub fn name(parameters) -> Result = query, c"SQL"`. Another method of
 /// [`super::statement::Prepared`] can replace `query`. If the result is not an [`Outcome`], write `query(reader)`.
 ///
-/// The form `name, [types], c"SQL"` returns the statement itself, for other types of parameters.
+/// The form `name, [types], c"SQL"` returns the statement itself.
 macro_rules! statement {
     ($name:ident, [$($type:ident),*], $sql:expr) => {
         fn $name() -> crate::store::statement::Prepared {
@@ -32,7 +32,7 @@ macro_rules! statement {
         $sql:expr
     ) => {
         $(#[$doc])*
-        #[allow(clippy::too_many_arguments)] // as many as the statement has
+        #[allow(clippy::too_many_arguments)]
         $vis fn $name($($arg: $type),*) $(-> $result)? {
             thread_local! {
                 static STATEMENT: crate::store::statement::Statement = const {
@@ -90,7 +90,7 @@ params! {
 }
 
 fn times(values: &[Time]) -> Arg {
-    // SAFETY: the values are times.
+    // SAFETY: each datum is a timestamptz, the element type of the array.
     Some(unsafe { array::build(values.iter().map(|value| time(*value)), array::TIME) })
 }
 

@@ -1,8 +1,8 @@
 //! Reads the row of a check that this transaction itself has written, as `awty.travel()` does.
 //!
-//! This row needs no lock. Each lock would lengthen a list of lockers that all later runs read. Therefore
-//! `awty.travel()` also releases its locks on other rows immediately. This is safe, because a transaction with
-//! `awty.travel()` never commits.
+//! Such a row needs no lock. A lock would stay on each later version of the row, in a list of lockers that all later
+//! runs read. Therefore `awty.travel()` also releases its locks on other rows at once. This is safe, because its
+//! transaction never commits.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;
@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 impl Table {
     pub(super) fn look_at_own(&self, row: &Row) -> Locked {
         let mut tid = row.tid;
-        // SAFETY: this transaction has read the row. The snapshot is popped here.
+        // SAFETY: this transaction has read the row's TID, and the pushed snapshot is popped again.
         unsafe {
             pg_sys::CommandCounterIncrement();
             pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());

@@ -16,7 +16,7 @@ impl Row {
     }
 
     fn text(&self, column: usize) -> Text {
-        // SAFETY: a text in the transaction's memory.
+        // SAFETY: the column is a text, and its value lives until the transaction ends.
         let text = self.column(column).and_then(|datum| unsafe { Text::from_datum(datum, false) });
         text.unwrap_or_else(|| Text::from(""))
     }
