@@ -180,8 +180,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // Checks the right before taking the lock, so that a caller without the right cannot lock another user's table.
-    // Checks the right again, because the right may have changed.
+    // Checks the right before the lock, so that an unauthorised caller cannot lock another user's table, and again
+    // after it.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -266,8 +266,7 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses a rule whose calendar has a very long closed time, because the search for a new row's due times would give
-/// up before the last level.
+/// Refuses a rule whose calendar stays closed so long that one of the rule's levels gets no due time.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {
@@ -321,8 +320,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // Checks and attempts are unlimited, because with a limit, an alert could miss a level if its row is checked
-        // often or the rule's function keeps failing.
+        // Checks and attempts are unlimited, because an alert could otherwise miss a level after many checks or failed
+        // runs.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),

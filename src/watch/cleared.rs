@@ -1,5 +1,5 @@
-//! Invariant: the transaction that clears an alert only schedules the call of `call_cleared`. So this function never
-//! runs in a client's transaction, and its error never undoes the clearing.
+//! Invariant: clearing an alert only schedules the call of the rule's `call_cleared`, so that an error of this function
+//! never undoes the clearing.
 
 use super::statements::alert::{self, Open};
 use super::statements::cleared_alert;

@@ -21,7 +21,7 @@ pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
     watched.filter(|watched| watched.rule.entity_name == *entity_name)
 }
 
-/// If the row is not late yet, adds an alert of level 0.
+/// If the row has no alert yet, adds an alert of level 0 that records the hold.
 pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> bool {
     let (by, rule) = (catalog::current_role(), &watched.rule);
     let keys = std::slice::from_ref(key);
@@ -52,8 +52,7 @@ fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     Some(Held { level: 0, since })
 }
 
-/// If the check has already ended at the last level, inserts a new check, which keeps the time from which the row
-/// counts as late.
+/// Moves the row's check, or inserts a new check if the old one has ended at the last level.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

@@ -34,7 +34,7 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     for (place, again) in judged(watched, given, &rows, now)? {
         answers[place] = again;
     }
-    // Walks and sweeps lock checks and alerts, so they come after all calls of the rule's functions.
+    // Walks and sweeps come last, so that their locks are not held while the rule's functions run.
     for (place, work) in special {
         answers[place] = work(watched, now);
     }
@@ -108,8 +108,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // From now on, a client that stops a row waits for the end of the run. A client that has locked a check before
-        // may have stopped its row.
+        // Locks the checks, so that a client that stops a row waits for the end of the run. A client that has locked a
+        // check earlier may have stopped its row, so the run is rolled back.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
             return Err(stops::overtaken(watched));
@@ -126,11 +126,10 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
-    // If another session has locked an alert, this session may clear the alert or leave it open. So the row's check
-    // runs again.
+    // A session that has locked an alert may clear the alert or leave it open, so the row's check runs again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
-        // These checks end while their alerts stay open. A sweep that read the rows earlier must not clear the alerts.
+        // Writes the alerts that stay open, so that a sweep that has read the rows earlier does not clear these alerts.
         let touched = alert::touch(&rule.name, &stay);
         left.extend(stay.into_iter().filter(|key| !touched.contains(key)));
     }

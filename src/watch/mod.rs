@@ -40,9 +40,9 @@ use crate::store::job::{self, Job};
 use awty_core::Time;
 
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
-/// `entity_name` of the check that adds the rows that are older than the rule.
+/// `entity_name` of the check that runs a [`walk`].
 pub const BACKFILL: &str = "awty.backfill";
-/// `entity_name` of the check that compares open alerts with their rows.
+/// `entity_name` of the check that runs a [`sweep`].
 pub const SWEEP: &str = "awty.sweep";
 pub const CLEARED: &str = "awty.cleared";
 

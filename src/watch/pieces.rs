@@ -8,13 +8,13 @@ use std::time::Duration;
 /// Longest time for a piece that locks checks or alerts, because clients that change the rows wait for it.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
-/// Number of keys that a piece reads at first. It is small, because the rule's `until` may be slow.
+/// A piece begins with few keys, because the rule's `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
-/// `visit` receives a key and a number, visits at most this number of keys after the key, and returns these keys.
+/// Visits one piece of keys. `visit(after, limit)` visits at most `limit` keys after `after` and returns these keys.
 ///
-/// Returns the last key of the piece, or `None` if no key is left. A piece takes at most half of the job's timeout. A
-/// piece that locks rows also takes at most [`LOCKED`].
+/// Returns the piece's last key, or `None` if no key is left. A piece takes at most half of the job's timeout, and at
+/// most [`LOCKED`] if it locks rows.
 pub fn piece(
     watched: &Watched,
     locks: bool,

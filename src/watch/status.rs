@@ -1,4 +1,4 @@
-//! The functions that views call write nothing. They also work on a standby and without the preloaded library.
+//! Functions that awty's views call. They write nothing, and also work on a standby and without the preloaded library.
 
 use super::statements::{alert, stop};
 use crate::call::args::{Args, calls};

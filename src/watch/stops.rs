@@ -19,13 +19,12 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the error of a run if another transaction has changed or locked its rows or alerts.
+/// Returns the error that undoes a run because another transaction has changed or locked its rows or alerts.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
 }
 
-/// Whether the run failed with the error of [`overtaken`]. The run is then undone as if it had never started.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }
@@ -43,7 +42,7 @@ pub enum Seeing {
     Inserted,
     /// The row's key has changed. awty forgets the stops of the old key and treats the row as inserted.
     Renamed,
-    /// The time at which a stop of a watched row begins or ends.
+    /// A stop of the watched row begins or ends at this time.
     Known(Time),
     /// The row is older than its rule, and the walk has not visited it yet. awty assumes that an UPDATE stopped or
     /// continued the row at this time.
@@ -78,7 +77,7 @@ impl Clocks {
         known.clock.as_ref().map(|clock| clock.start).or(known.alert_since)
     }
 
-    /// Without a value for `since`, a row's clock starts at `appeared`.
+    /// The clock of a row without a value for `since` starts at `appeared`.
     pub fn see(&mut self, watched: &Watched, key: &Text, row: Option<&WatchedRow>, appeared: Time, seeing: Seeing) {
         if watched.source.stopped.is_none() {
             return;
@@ -116,7 +115,7 @@ impl Clocks {
                 };
                 let clock = match seeing {
                     Seeing::Inserted | Seeing::Renamed => seen(usable, is_stopped, inserted_at),
-                    // The UPDATE has continued the clock, so the row was stopped before.
+                    // The UPDATE has continued the row, so the row was stopped before.
                     Seeing::Unvisited(_) if !is_stopped => seen(Some(&seen(None, true, inserted_at)), false, now),
                     Seeing::Known(_) | Seeing::Unvisited(_) => seen(usable, is_stopped, now),
                 };
@@ -169,8 +168,8 @@ impl Clocks {
         let overtaken = self.overtaken(watched, &keys);
         self.put.retain(|(key, ..)| !overtaken.contains(key));
         self.removed.retain(|key| !overtaken.contains(key));
-        // Another open transaction may have inserted the clock of a row without a check, so new clocks never replace
-        // stored clocks.
+        // New clocks never replace stored clocks, because another open transaction may have inserted the clock of a row
+        // without a check.
         let (locked, new): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.put).into_iter().partition(|(key, ..)| self.has(key));
         stop::put(&watched.rule.name, &new, false);

@@ -30,8 +30,7 @@ pub fn schedule_due(now: Time) {
     });
 }
 
-/// An alert that another session locks or writes may stay open until the next sweep. Returns when to continue, or
-/// `None` if the sweep is over.
+/// Compares one piece of alerts. Returns when to continue, or `None` if the sweep is over.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let mut swept_at = if rule.swept_to.is_none() { Some(now) } else { rule.swept_at };

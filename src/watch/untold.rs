@@ -1,10 +1,9 @@
 //! Raises an alert's level even if the run that reports the alert fails.
 //!
-//! Shared memory contains a copy of the alert, because awty terminates the process of a run that ignores its timeout,
-//! and the process's memory is lost.
+//! A copy of the alert is in shared memory, because awty terminates the process of a run that ignores its timeout.
 //!
 //! Invariant: the level is raised only if the check is unchanged since the run, because every change of the row also
-//! changes the check. If a run ends its own process, no level is raised.
+//! changes the check.
 
 use super::statements::raised::{self, Raised};
 use super::statements::rule_check::RuleCheck;
@@ -45,7 +44,7 @@ pub fn resume(untold: Option<Untold>) {
     UNTOLD.set(untold);
 }
 
-/// The caller has locked the check's row.
+/// The caller must have locked the check's row.
 pub fn of(row: &Row) -> Option<Untold> {
     UNTOLD.take().filter(|untold| untold.check == (row.id, row.slot, row.attempt, row.scheduled_at()))
 }
@@ -53,7 +52,7 @@ pub fn of(row: &Row) -> Option<Untold> {
 pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     let Untold { alert, from, level, since, due_at, .. } = *untold;
     let store = || {
-        // If a client has held the row since the run read it, the hold has added this alert.
+        // A client that has put the row on hold during the run has added this alert.
         let held = || alert::open(rule, std::slice::from_ref(key)).pop().map(|open| open.id);
         let raised = Raised { id: alert.or_else(held), key, from, level, since, due_at };
         rule::find(rule).is_some_and(|rule| !is_stopped(&rule, key) && raised::raise_untold(&rule, &raised, now))

@@ -48,13 +48,13 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     Some(now)
 }
 
-/// Ends a walk. After a calendar was replaced, schedules a sweep, which compares open alerts with their rows. If a
-/// second walk must follow, returns its time.
+/// Ends a walk, and returns the time of the second walk if one must follow. Schedules a sweep if the calendar was
+/// replaced.
 fn end(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let comes_again = rule.walk != Walk::Again && rule.walk_after.is_some();
     if comes_again || rule.walk == Walk::Again {
-        // If a sweep is running, it may have used the old calendar, so it is started again.
+        // Restarts a running sweep, because it may have used the old calendar.
         rule_check::restart_special(&rule.name, SWEEP, now, watched.job.role);
         rule::sweep_anew(&rule.name);
         wakeup::at_commit(watched.job.runner(), clock::to_timestamp(now));
@@ -65,8 +65,8 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
 
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
-    // Locks the check before reading its row, so that the walk never overwrites a newer time that a client has written.
-    // The walk skips a check that a client has locked, because the client computes the check's time itself.
+    // Locks a check before reading its row, so that the walk never overwrites a newer time that a client has written.
+    // Skips a check that a client has locked, because the client computes the check's time itself.
     let moves = rule.walk != Walk::New;
     let free: HashSet<Text> =
         if moves { rule_check::lock_free(rule, keys).into_iter().collect() } else { HashSet::new() };
@@ -86,7 +86,7 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         if moves && check.is_some() && !free.contains(&row.key) {
             continue;
         }
-        // A row that is written after `awty.watch()` may have an alert before the walk reads the row.
+        // Skips a row that was written after `awty.watch()` and already has an alert.
         if rule.walk == Walk::New && open.contains_key(&row.key) {
             continue;
         }

@@ -117,7 +117,7 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     if alert.level > 0
         && matches!(watch::judge(found, alert, &watched.levels, &watched.job.options.limits, by.at), Verdict::Ahead(_))
     {
-        // The calendar was replaced while the row was stopped. By the new calendar, the row is not late.
+        // The calendar was replaced while the row was stopped, and by the new calendar the row is not late.
         return follow(watched, &keys, Seeing::Known(stops::transaction_start()));
     }
     if let (RowState::Waiting { start, .. }, Some(_)) = (found, open) {
@@ -163,7 +163,7 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
 fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    // This lock makes a concurrent run roll back if the run has read these checks.
+    // Locks the checks, so that a concurrent run that has read them is rolled back.
     let checks = rule_check::lock(rule, keys);
     hold::unsilence(&checks);
     let seen = watched.source.by_keys(keys);
@@ -220,7 +220,7 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     }
     over.append(&mut met);
     cleared::clear(watched, &clear, by);
-    // If this snapshot cannot see an open alert, the alert was not updated above. The call is then refused.
+    // Refuses the write if this snapshot cannot see an open alert, because the alert was not updated above.
     clear.extend(keys.iter().filter(|key| !open.contains_key(*key)).cloned());
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refusal::Changed);

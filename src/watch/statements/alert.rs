@@ -185,7 +185,7 @@ impl Row for Open {
             (true, None) => Some(Hold::Released),
         };
         let level = rows.get::<i32>(row, 3)?.unsigned_abs();
-        // An alert of level 0 is not reported, so it counts as already reported.
+        // An alert of level 0 is never reported, so it counts as reported.
         let is_told = level == 0 || rows.get(row, 4).unwrap_or(false);
         let (told_at, reminded_at) = (rows.get(row, 7).map(from_timestamptz), rows.get(row, 8).map(from_timestamptz));
         let alert = Alert { level, is_told, told_at, reminded_at, hold };
@@ -220,7 +220,7 @@ pub struct NewHold<'a> {
     pub note: Option<&'a Text>,
 }
 
-/// The caller has locked the row's check.
+/// The caller must have locked the row's check.
 pub fn put_held(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time, hold: &NewHold) {
     let args = [
         Some(rule.name.datum()),

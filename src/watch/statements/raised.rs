@@ -1,5 +1,3 @@
-//! The module `stop` describes the lock order.
-
 use super::alert::moment;
 use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
@@ -61,8 +59,8 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
-// awty compares the times of an alert to find out whether its level was reported. `GREATEST` keeps these times in order
-// even if the clock is set back.
+// `GREATEST` keeps an alert's times in order even if the clock is set back, because awty compares these times to find
+// out whether the level was reported.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
@@ -79,8 +77,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Adds and returns the new alerts. Also returns the open alerts, with the values that [`escalate`] will write. If
-/// `tells` is false, the result may be empty, because the caller ignores it.
+/// Adds and returns the new alerts. Also returns the open alerts, with the values that [`escalate`] will write. May
+/// return nothing if `tells` is false.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -90,7 +88,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     let mut written = Vec::new();
     if !first.is_empty() {
         let args = new_alerts(rule, &first, now, 1);
-        // Tries a plain INSERT first, because the run has found no open alerts of these keys.
+        // Tries a plain INSERT first, because the run has found no open alerts of these rows.
         let add = || {
             add_all().execute(&args);
         };

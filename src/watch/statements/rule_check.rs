@@ -35,8 +35,8 @@ statement! {
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 }
 
-// Moves pending checks by an INSERT in which every row conflicts, because ON CONFLICT always finds the pending check by
-// index. For an UPDATE with `NOT p.held`, the planner could read a whole index of checks.
+// Moves pending checks by an INSERT whose rows all conflict, because ON CONFLICT always finds the pending check by
+// index.
 statement! {
     fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)

@@ -1,5 +1,5 @@
 //! Lock order: the row's check, the row's alert, then the row's stops. A run locks alerts and stops only after all user
-//! functions have returned, so that no client waits for these functions. A run skips locked rows.
+//! functions have returned, so that no client waits for these functions.
 
 use super::alert::moment;
 use crate::pg::array::{self, TIME};
@@ -91,7 +91,7 @@ impl Row for Known {
 fn times(array: Option<pg_sys::Datum>) -> Vec<Time> {
     // SAFETY: the column is an array of timestamptz without NULLs.
     let elements = unsafe { array.and_then(|array| array::elements(array, TIME)) }.unwrap_or_default();
-    // SAFETY: as above.
+    // SAFETY: a timestamptz is stored as an i64.
     let time = |datum: pg_sys::Datum| unsafe { i64::from_datum(datum, false) }.map(clock::clamped);
     elements.into_iter().flatten().filter_map(time).collect()
 }
