@@ -1,7 +1,7 @@
 //! Finds the functions of a rule by OID, or by name and signature if a restore has changed the OIDs.
 //!
-//! Invariant: a rule uses only functions of the table's owner. awty never finds a function through a trigger, because
-//! the owner and not awty may have created the trigger.
+//! Invariant: a rule uses only functions of the table's owner. A function is never found through a trigger, because the
+//! owner may have created the trigger.
 
 use super::fault::Fault;
 use super::statements::rule::Rule;

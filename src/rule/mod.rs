@@ -40,18 +40,17 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Does not use the cache, because the cached rule may be old when a walk or sweep starts right after the commit of
-    /// its check.
+    /// Finds a rule without the cache, because a cached rule may be outdated right after the commit that starts a walk
+    /// or sweep.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();
         Self::find(name)
     }
 
-    /// Returns the rule from a cache. A cached rule is valid until a system catalog, a job or a rule changes.
+    /// Finds a rule, and caches it until a system catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
-        // Calls `job::find` before reading the counters, because `job::find` processes invalidations, which raise the
-        // counters.
+        // Calls `job::find` first, because it processes invalidations, which raise the counters that are read below.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
         let now = [changes::of_rows(), changes::of_relations(), changes::of_functions()];
         if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {

@@ -10,14 +10,14 @@ use std::ffi::{CStr, c_int, c_void};
 
 const MARK: &CStr = c"awty function";
 
-/// A plan and the types of its parameters. `InvalidOid` ends the list. PostgreSQL reads the types whenever it parses
-/// the query again.
+/// A plan and its parameters' types, which end with `InvalidOid`. The types live as long as the plan, because
+/// PostgreSQL reads them whenever it parses the query again.
 pub struct Plan {
     pub plan: pg_sys::SPIPlanPtr,
     types: Vec<pg_sys::Oid>,
 }
 
-/// The names of the columns are already quoted.
+/// Returns the column reference that stands for a call. The columns' names must be quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))
@@ -31,30 +31,27 @@ impl Plan {
         let (source, types) = (text::server(sql), [types, &[pg_sys::InvalidOid]].concat());
         let argument = types.as_ptr().cast_mut().cast::<c_void>();
         let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int;
-        // SAFETY: the caller has connected SPI. A vector keeps its elements at their address.
+        // SAFETY: SPI is connected, and the types stay at their address when their vector moves into the plan.
         let plan = unsafe { pg_sys::SPI_prepare_params(source.as_ptr(), Some(set_up), argument, options) };
         assert!(!plan.is_null(), "a statement of awty cannot be prepared");
         Self { plan, types }
     }
 
-    /// May raise an ERROR.
-    ///
     /// # Safety
     ///
     /// SPI must be connected.
     pub unsafe fn execute(&self, values: pg_sys::ParamListInfo) -> c_int {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller has connected SPI, and the plan has not been freed.
         unsafe { unbound::spi_execute_plan(self.plan, values) }
     }
 
     pub fn parameters(&self, args: &[Option<pg_sys::Datum>]) -> pg_sys::ParamListInfo {
         assert_eq!(args.len() + 1, self.types.len(), "wrong number of parameters");
-        // Without parameters, returns a null pointer like `SPI_execute_plan()`, because Citus cannot copy an empty
-        // list.
+        // Returns a null pointer if there are no parameters, because Citus cannot copy an empty list.
         if args.is_empty() {
             return std::ptr::null_mut();
         }
-        // SAFETY: PostgreSQL allocates the list with an element for each parameter.
+        // SAFETY: `makeParamList` allocates one element for each parameter.
         unsafe {
             let list = pg_sys::makeParamList(args.len() as c_int);
             let elements = (*list).params.as_mut_slice(args.len());
@@ -76,7 +73,7 @@ impl Plan {
 /// Only PostgreSQL's parser may call this function. The argument must be the types of a [`Plan`].
 #[pg_guard]
 unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c_void) {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the parser passes its state and the list of types, which ends with `InvalidOid`.
     unsafe {
         let types = types.cast::<pg_sys::Oid>();
         let count = (0..).take_while(|place| *types.add(*place) != pg_sys::InvalidOid).count();
@@ -95,8 +92,7 @@ unsafe extern "C-unwind" fn function_for(
     state: *mut pg_sys::ParseState,
     reference: *mut pg_sys::ColumnRef,
 ) -> *mut pg_sys::Node {
-    // SAFETY: the fields of a column reference are string nodes, or a star at the end. The new nodes live in the
-    // parser's memory.
+    // SAFETY: the parser passes a valid column reference, and only nodes with the tag `T_String` are read as strings.
     unsafe {
         let fields = PgList::<pg_sys::Node>::from_pg((*reference).fields);
         let word = |place| {

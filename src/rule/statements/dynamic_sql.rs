@@ -21,7 +21,7 @@ thread_local! {
 
 pub fn command(sql: &str) {
     let source = text::server(sql);
-    // SAFETY: a valid C string. After an ERROR, the abort cleans SPI up.
+    // SAFETY: `source` is a C string that outlives the call, and the abort closes SPI after an ERROR.
     unsafe {
         pg_sys::SPI_connect();
         let code = pg_sys::SPI_execute(source.as_ptr(), false, 0);
@@ -32,7 +32,7 @@ pub fn command(sql: &str) {
 
 /// Calls a user's function. The plan depends on the current settings, so it is not cached.
 pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
-    // SAFETY: SPI is connected first. SPI_finish frees the plan.
+    // SAFETY: SPI is connected, and the plan lives until SPI_finish.
     unsafe {
         pg_sys::SPI_connect();
         let plan = Plan::new(sql, types);
@@ -43,8 +43,8 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// The result of `read` must not borrow from the rows. If `firing` is given, the query can read the trigger's
-/// transition tables.
+/// The result of `read` must not point into the rows. With `firing`, the query can read the trigger's transition
+/// tables.
 pub fn evaluate<R>(
     sql: &str,
     types: &[pg_sys::Oid],
@@ -52,7 +52,7 @@ pub fn evaluate<R>(
     firing: Option<Firing>,
     read: impl FnOnce(&Rows) -> R,
 ) -> R {
-    // SAFETY: SPI stays connected for the whole block. After an ERROR, the abort cleans SPI up.
+    // SAFETY: SPI stays connected for the whole block, and the abort closes SPI after an ERROR.
     unsafe {
         connect(firing);
         let plan = prepared(sql, types);
@@ -70,7 +70,7 @@ pub fn query<R>(sql: &str, types: &[pg_sys::Oid], args: &[Arg], read: impl FnOnc
 }
 
 pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
-    // SAFETY: SPI stays connected for the whole block. The cursor is closed first.
+    // SAFETY: SPI stays connected for the whole block, and the cursor is closed before SPI_finish.
     unsafe {
         connect(Some(firing));
         let plan = prepared(sql, &[]);
@@ -96,7 +96,7 @@ pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnM
 /// # Safety
 /// The caller must call `SPI_finish` afterwards.
 unsafe fn connect(firing: Option<Firing>) {
-    // SAFETY: the caller calls `SPI_finish`. The trigger's data live as long as the trigger's call.
+    // SAFETY: the caller calls `SPI_finish`, and the trigger's data live as long as the trigger's call.
     unsafe {
         pg_sys::SPI_connect();
         if let Some(firing) = firing {
@@ -111,7 +111,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     let role = catalog::current_role();
     let known = PLANS.with_borrow(|plans| plans.get(&role)?.get(sql).cloned());
     if let Some(plan) = &known
-        // SAFETY: a plan that was kept.
+        // SAFETY: the plan was kept, so it lives until it is freed below.
         && unsafe { pg_sys::SPI_plan_is_valid(plan.plan) }
     {
         return Rc::clone(plan);
@@ -125,8 +125,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     if let Some(plan) = known {
         return plan;
     }
-    // SAFETY: the caller has connected SPI. A kept plan lives until it is freed. No query uses the plans that are
-    // freed here.
+    // SAFETY: SPI is connected, and no query uses the plans that are freed here.
     unsafe {
         let plan = Rc::new(Plan::new(sql, types));
         pg_sys::SPI_keepplan(plan.plan);

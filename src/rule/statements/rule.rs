@@ -53,8 +53,8 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// Number of a transaction. Earlier transactions may still use a replaced calendar, so the second walk waits for
-    /// their end. The number is 0 until the first walk begins.
+    /// The second walk waits until all transactions before this one have ended, because they may use the replaced
+    /// calendar. The number is 0 until the first walk begins.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,
     pub swept_to: Option<Text>,

@@ -104,8 +104,7 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// The function's arguments have the default collations of their types. The body names a column's collation if it is
-/// different.
+/// The body names each column's own collation, because an argument has the default collation of its type.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -148,8 +147,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // Compares the columns that `due` reads and not `due`, because the role that writes a row evaluates this
-        // condition. This role may have no right to the calendars of `due`.
+        // Compares the columns that `due` reads instead of `due` itself, because the role that writes a row may have no
+        // right to the calendars of `due`.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
@@ -279,14 +278,13 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 
-/// Calls a rule's function as the session's role.
 pub fn call_with(function: pg_sys::Oid, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let told = by_oid::call(function, "r", std::iter::once("alert".into()));
     let sql = format!("SELECT {told} FROM (SELECT a AS alert FROM pg_catalog.unnest($1) AS a) AS r");
-    // SAFETY: the end of this function, or the abort, closes the level.
+    // SAFETY: the level is closed below, or by the abort after an ERROR.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     set_local(c"row_security", c"off");
     call(&sql, &[array_type], &[Some(alerts)]);
-    // SAFETY: this function opened the level above.
+    // SAFETY: `nest` is the level that was opened above.
     unsafe { pg_sys::AtEOXact_GUC(true, nest) };
 }
