@@ -1,7 +1,7 @@
 //! Finds out whether jobs have due checks for an external worker.
 //!
-//! The search in a job also reads the job's live leases. All searches of one call share a limit, so that roles with
-//! thousands of leases do not delay the claims of other roles.
+//! Each search also reads the job's live leases. All searches of one call share a limit, so that roles with thousands
+//! of leases do not delay other roles' claims.
 
 use super::statements::lease;
 use crate::pg::text::Text;
@@ -11,8 +11,6 @@ use awty_core::lease::Ahead;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Limit on the live leases that one call for several jobs reads. The leases of jobs with few leases do not count
-/// towards the limit.
 const MOST: i64 = 10_000;
 const FEW_AT_LEAST: i64 = 100;
 

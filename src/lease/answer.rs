@@ -28,7 +28,6 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// SQLSTATE of failures without a code.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -82,7 +81,7 @@ fn failed(
     number: i64,
     [message, code, at, is_final, not_started, target_down, result_of]: [Option<pg_sys::Datum>; 7],
 ) -> Result<Report> {
-    // SAFETY: the functions are declared with these types.
+    // SAFETY: the SQL functions declare these arguments as text.
     let text = |datum: Option<pg_sys::Datum>| datum.and_then(|datum| unsafe { Text::from_datum(datum, false) });
     let message = text(message).ok_or(Error::Null { argument: "message" })?;
     let code = text(code).map_or(EXTERNAL.to_owned(), |code| code.to_string());
@@ -163,8 +162,8 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Returns whether a failure must make the whole statement fail: cancellation, serialization conflict, lack of
-/// resources, or `lock_timeout`.
+/// Returns whether a failure concerns the whole statement: cancellation, serialization conflict, lack of resources, or
+/// `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
@@ -273,8 +272,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Reports are stored in one statement only if they share these values: the job, the start of the lease, the due time,
-/// and whether the check has a row in `check_stat`.
+/// Reports are stored in one statement only if they share the job, the start of the lease, the due time, and whether
+/// the check has a row in `check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
@@ -294,8 +293,7 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, b
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // Storing the failure cannot conflict with another session, because this transaction has locked the
-                // check's row.
+                // The failure is always stored, because this transaction has locked the check's row.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

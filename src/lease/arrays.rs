@@ -44,7 +44,7 @@ pub fn jobs(args: &Args) -> Result<Vec<Job>> {
     }
     let mut jobs = Vec::with_capacity(names.len());
     for name in names {
-        // SAFETY: an element of an array of texts.
+        // SAFETY: the datum is an element of an array of texts.
         let name = unsafe { Text::from_datum(name.ok_or(Error::Null { argument: ARGUMENT })?, false) };
         let name =
             name.filter(|name| name.len() <= MAX_JOB).ok_or(Error::TooLong { argument: ARGUMENT, max: MAX_JOB })?;

@@ -30,15 +30,14 @@ use pgrx::prelude::*;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Limits the searches of one claim, because it is possible that no search finds a check that can run.
+/// A claim searches at most this many times, because each search may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// Approximate limit on the checks that a claim of several jobs ends or moves, and on the expired leases that the claim
-/// ends. The limit keeps the claim from delaying other roles' claims.
+/// Approximate limit on the checks and leases that a claim of several jobs ends or moves, so that it does not delay
+/// other roles' claims.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
-/// Time limit for ending and moving checks of repetitions in a claim of several jobs, because the search for a
-/// repetition's next time may take milliseconds.
+/// Time limit for the repetitions in a claim of several jobs, because the search for a next time may take milliseconds.
 const SHARED_TIME: Duration = Duration::from_millis(100);
 
 #[pg_extern(sql = false)]
@@ -84,8 +83,7 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// A claim of several jobs skips a job that another transaction is claiming, because the other transaction may take
-/// long and may belong to another role.
+/// A claim of several jobs skips a job that another transaction is claiming, because this transaction may take long.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
@@ -113,8 +111,7 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Claims serve checks in the order of their turns (see `target::Chosen`), then by the job's last service, the due time
-/// and the id.
+/// Sort key of claimed checks: positions from [`Chosen`], last service of the job, due time and id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
@@ -167,14 +164,14 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Each of several jobs has a share of the time. Without repetitions, the limit of the number is enough.
+    /// Returns the end of the job's share of `SHARED_TIME`. Only repetitions need this time limit.
     fn until(&self, job: &Job) -> Option<Mono> {
         let jobs = u32::try_from(self.jobs).unwrap_or(u32::MAX);
         (jobs > 1 && job.repeats).then(|| clock::mono().plus(SHARED_TIME / jobs))
     }
 
-    /// Returns the checks that workers of the server are running. A job of external workers has such checks if it had a
-    /// function until a moment ago.
+    /// Returns the checks that background workers are running. A job of external workers has such checks if it just
+    /// lost its function.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);

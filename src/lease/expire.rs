@@ -21,11 +21,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 pub const PIECE: i64 = 1000;
-/// Time limit for the expired leases of one role's repetitions in a sweep, because the search for a repetition's next
-/// time may take milliseconds.
+/// Time limit of a sweep for one role's repetitions, because the search for a next time may take milliseconds.
 const OF_ROLE: Duration = Duration::from_millis(200);
 
-/// Each job gets an equal share of `PIECE` leases, so that a role that keeps its checks locked does not delay other
+/// Ends expired leases. Each job gets an equal share of `PIECE`, so that a role's locked checks do not delay other
 /// roles' jobs.
 pub fn sweep(now: Time) {
     target::forget(now);
@@ -35,7 +34,6 @@ pub fn sweep(now: Time) {
     for name in names {
         let over = || lease::overdue_of(&name, now, share);
         let Some(Ok(job)) = job::find(&name) else {
-            // The job and its checks were removed, but leases of the job remain.
             lease::end(&over().iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now);
             continue;
         };
@@ -63,7 +61,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// Stops ending leases at the time `until`. The caller must have locked the leases.
+/// Ends leases that the caller has locked, until the time `until`.
 pub fn book(job: &Job, over: &[StoredLease], now: Time, until: Option<Mono>) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };

@@ -1,5 +1,4 @@
-//! A lease gives an external worker the right to run a check. The check must meet the same conditions as a check that
-//! the server runs.
+//! A lease gives an external worker the right to run a check.
 
 mod ahead;
 mod alter_target;

@@ -66,7 +66,7 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
             ahead.expiry = ahead.expiry.into_iter().chain(now.checked_add_signed(BUSY)).min();
         }
         if ahead.is_due {
-            return Ok(to_interval(TimeDelta::zero())); // because what the other jobs have changes nothing
+            return Ok(to_interval(TimeDelta::zero()));
         }
         let earlier = |one: Option<Time>, other: Option<Time>| one.into_iter().chain(other).min();
         first.slot = earlier(first.slot, ahead.slot);

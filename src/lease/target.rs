@@ -1,8 +1,7 @@
 //! Chooses the checks for which a claim gives leases.
 //!
-//! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than its limits allow. This
-//! module never waits for another transaction. A session that removes rows that claims read must first lock the job's
-//! claims.
+//! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than its limits allow. A
+//! session that removes rows that claims read must first take this lock.
 
 use super::statements::lease::DueCheck;
 use super::statements::target::{self, Key};
@@ -22,18 +21,18 @@ use std::collections::{BTreeMap, HashMap};
 const STEPS: usize = 5000;
 const AT_LEAST: usize = 100;
 
-/// Returns the steps of the search through one job's targets. Jobs share them, so that a role with thousands of blocked
-/// targets does not delay the claims of other roles.
+/// Returns how many targets of one job a claim may visit. Jobs share `STEPS`, so that a role with thousands of blocked
+/// targets does not delay other roles' claims.
 pub fn steps(jobs: usize) -> usize {
     (STEPS / jobs.max(1)).max(AT_LEAST)
 }
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The chosen checks. The two numbers are the check's position within its target, and the position of the target.
+    /// Chosen checks, each with its position within its target and the position of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
-    /// Earliest time at which any target that allows no call now will allow a call.
+    /// Earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,

@@ -22,8 +22,8 @@ statement! {
 }
 
 statement! {
-    /// Also returns the number of live leases, but counts at most `most`. If `most` leases are live, the statement
-    /// reads no checks, and `is_due` is false.
+    /// Also counts the live leases, up to `most`. If `most` leases are live, reads no due checks, and `is_due` is
+    /// false.
     pub fn ahead(job: &Text, now: Time, most: Option<i64>) -> (Ahead, i64) = query_latest(read_ahead),
     c"SELECT CASE WHEN $3 IS NULL OR n.live < $3
               THEN (SELECT true FROM awty.future_job AS f
@@ -87,7 +87,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is no longer pending, the message in `awty.attempt` says so, in place of the worker's own message.
+// If the check is no longer pending, `awty.attempt` gets a message that says so instead of the worker's own message.
 statement!(
     end_all,
     [
@@ -147,8 +147,7 @@ statement! {
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// Writes `IS NOT DISTINCT FROM true`, because with `f.held` alone, a planner without statistics might read the whole
-// index of held checks.
+// Writes `IS NOT DISTINCT FROM true`, because the planner could otherwise read the whole index of held checks.
 statement! {
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"
@@ -260,7 +259,7 @@ pub struct End {
 pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let bools = |of: fn(&End) -> Option<bool>| ends.iter().map(move |end| of(end).map(pg_sys::Datum::from));
-    // SAFETY: the element types are those of the values.
+    // SAFETY: each array is built with the type of its values.
     let args = unsafe {
         [
             arg(ends.iter().map(|end| end.number).collect::<Vec<i64>>()),

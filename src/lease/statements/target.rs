@@ -1,6 +1,5 @@
 //! Invariant: a claim writes token buckets while it has the lock on the job's claims. A report writes circuit breakers
-//! while it has the target's lock, and skips a target that another session has locked. So claims and reports never wait
-//! for each other.
+//! while it has the target's lock, and skips a locked target. So claims and reports never wait for each other.
 
 use super::lease::DueCheck;
 use crate::pg::clock;
