@@ -85,7 +85,7 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
     let found = Rc::new(read(calendar::find(name)?)?);
     // Does not cache calendars in parallel mode, because a parallel query's snapshot may be older than the calendar's
     // last change.
-    // SAFETY: reads a variable.
+    // SAFETY: the function only reads this process's transaction state.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {
             if *then == epoch {
@@ -106,8 +106,8 @@ fn read(stored: Stored) -> Option<Known> {
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// Calls `follow` for each calendar whose zone data differ from the stored hash. If another session has locked rows
-/// that `follow` needs, skips the calendar until the next call.
+/// Calls `follow` for each calendar whose zone data differ from the stored hash. Skips a calendar if `follow` meets a
+/// locked row.
 pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {
     for stored in calendar::hashed(now) {
         let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };

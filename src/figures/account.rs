@@ -135,7 +135,7 @@ struct UnwrittenFigures {
 }
 
 thread_local! {
-    /// A job stays in this list after its counters were written, so that the job's later runs need no new memory.
+    /// A job stays in this list after its counters were written, so that its later runs allocate no memory.
     static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,5 +1,4 @@
-//! Invariant: these functions only read, and take no lock above ACCESS SHARE. They also work on a standby and without
-//! the preloaded library.
+//! Invariant: these functions only read. They also work on a standby and without the preloaded library.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
@@ -53,8 +52,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Subtracts the exactly counted checks of small jobs from the estimate for the whole table. Each large job gets an
-/// equal part of the rest.
+/// Estimates the pending checks of a large job: an equal part of the table's estimate without the counted checks of
+/// small jobs.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

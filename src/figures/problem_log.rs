@@ -47,7 +47,6 @@ impl Problems {
         self.count
     }
 
-    /// The caller must have committed the run's transaction.
     pub fn tell(&mut self, job: &Text) {
         let Some(problem) = self.first.take() else { return };
         let (count, now, mono) = (std::mem::take(&mut self.count), clock::now(), clock::mono());

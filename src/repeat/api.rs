@@ -1,4 +1,4 @@
-//! Invariant: one transaction writes a row of `awty_internal.repetition` and the row's check.
+//! Invariant: a row of `awty_internal.repetition` and its check are written in one transaction.
 
 use super::replaced;
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
@@ -54,8 +54,7 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, until, max))
 }
 
-/// A query can be cancelled between two planned times, because the search for one planned time in a calendar may take
-/// milliseconds.
+/// Checks for interrupts between planned times, because the search for one time in a calendar may take milliseconds.
 fn listed(plan: &Plan<Local>, after: Time, until: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();

@@ -141,8 +141,7 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Announces the next check like a new check, because a worker's search may already have passed the next
-            // check's due time.
+            // Announces the next check at commit, because a worker's search may already have passed its due time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,5 +1,4 @@
-//! Computes the due times of repetitions again after a server start, because PostgreSQL may have new zone data. Skips
-//! locked checks.
+//! Computes the due times of repetitions again after a server start, because PostgreSQL may have new zone data.
 
 use super::of;
 use super::statements::{repetition, upkeep};
@@ -29,7 +28,8 @@ pub fn repair(now: Time) {
     });
 }
 
-/// Returns the last repetition of an unfinished piece.
+/// Inserts checks for repetitions that have none. If the time limit ends the piece, returns the id of its last
+/// repetition.
 fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
     let until = Some(clock::mono().plus(LONGEST));
     for stored in upkeep::lock(alone) {

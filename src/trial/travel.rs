@@ -100,7 +100,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
-    // Each search starts where the last one ended, because the rows before that place are dead.
+    // Each search starts at the last due time, so that it does not read the dead rows of ended checks again.
     let mut from = Time::UNIX_EPOCH;
     let mut ended = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);
@@ -130,7 +130,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
 
 /// Stores how far the clock is ahead, so that ROLLBACK TO SAVEPOINT can restore it.
 fn begin() {
-    // SAFETY: a getter.
+    // SAFETY: the function only reads this process's transaction state.
     let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
     JOURNEYS.with_borrow_mut(|journeys| journeys.push((here, clock::ahead())));
     if RUNS.get().is_some() {
@@ -148,7 +148,7 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Also undoes calls in nested subtransactions, because a nested subtransaction has a higher number.
+/// Sets the clock back. A nested subtransaction has a higher number, so its calls are undone too.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);

@@ -29,10 +29,10 @@ pub struct Stored {
 
 impl typed::Row for Stored {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
-        // SAFETY: the columns of these statements have these types.
+        // SAFETY: column 3 of these statements is an array of texts, and column 4 is an array of dates.
         let (hours, closed) =
             unsafe { (array::elements(rows.datum(row, 3)?, TEXT), array::elements(rows.datum(row, 4)?, DATE)) };
-        // SAFETY: an element of an array of texts.
+        // SAFETY: the datum is an element of an array of texts.
         let text = |datum| unsafe { pgrx::FromDatum::from_datum(datum, false) }.map(|text: Text| text.to_string());
         Some(Self {
             role: rows.get(row, 1)?,
@@ -114,7 +114,7 @@ fn written(definition: &Definition, by: pg_sys::Oid, now: Time) -> [Arg; 7] {
     let Definition { name, zone, hours, closed } = definition;
     let date = |day: &i64| Some(pg_sys::Datum::from((day - POSTGRES_EPOCH) as i32));
     let hours = hours.iter().map(|element| Some(Text::from(element.as_str()).datum()));
-    // SAFETY: the values are texts, and dates.
+    // SAFETY: the hours are texts, and the closed days are dates.
     let (hours, closed) = unsafe { (array::build(hours, TEXT), array::build(closed.iter().map(date), DATE)) };
     let hash = zone::find(zone).map(|zone| hash(&zone, now));
     let zone = Some(Text::from(zone.as_str()).datum());

@@ -262,7 +262,7 @@ pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     with_holds(select_of_checks(checks))
 }
 
-/// The caller must have read and locked the check's row.
+/// The caller must have locked the check's row.
 pub fn of_row(check: &Row) -> Option<Pending> {
     let [entity_name, entity_key, job] = check.subject();
     let args = [entity_name, entity_key, job, arg(check.id)];
@@ -320,8 +320,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Planned times up to `passed` get no check. If `passed` is `None`, planned times up to the pending check's
-/// `first_check_at` get no check.
+/// Stores that planned times up to `passed` get no check. `None` stands for the pending check's `first_check_at`.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

@@ -42,7 +42,7 @@ statement! {
 }
 
 statement! {
-    /// The caller has locked the check's row.
+    /// The caller must have locked the check's row.
     pub fn move_to(check: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET first_check_at = $2, next_check_at = $2 WHERE id = $1"
 }
