@@ -45,13 +45,13 @@ mod armed {
     }
 
     fn strike(signal: i32) {
-        // SAFETY: a signal to this process itself.
+        // SAFETY: the process sends the signal only to itself.
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Sets one failpoint before each commit's WAL record is written, and one failpoint after.
+    /// Adds one failpoint before each commit's WAL record and one after it.
     pub fn watch_commits() {
-        // SAFETY: the callback takes no argument.
+        // SAFETY: the callback never reads its argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };
     }
 

@@ -71,7 +71,7 @@ pub fn quoted(name: &Text) -> String {
 
 fn search_path() -> Vec<Text> {
     let mut oids = [pg_sys::InvalidOid; 64];
-    // SAFETY: at most the given number of elements is filled.
+    // SAFETY: PostgreSQL fills at most `oids.len()` elements.
     let length = unsafe { pg_sys::fetch_search_path_array(oids.as_mut_ptr(), oids.len() as i32) };
     store::schema_names(oids[..(length.max(0) as usize).min(oids.len())].to_vec())
 }
@@ -151,8 +151,7 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Another user may have created this function later, or the registering role may no longer be a member of the job's
-    // role.
+    // The registering role's own function is trusted only while this role can still become the job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);

@@ -21,12 +21,12 @@ use std::time::Duration;
 const PIECE: i64 = 1000;
 /// A piece ends no further hold after this time, because the search for a repetition's next time may take milliseconds.
 const SLICE: Duration = Duration::from_millis(50);
-/// If a hold or pause could not be ended, awty tries again after this time.
+/// Time after which awty tries again to end a locked hold or pause.
 pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 type Place = (Time, i64);
 const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// This value means all roles. Statements receive the value as NULL.
+/// Stands for all roles. Statements receive NULL instead.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
@@ -59,8 +59,7 @@ pub fn over(role: pg_sys::Oid, now: Time) -> Vec<Ends> {
         .collect()
 }
 
-/// Ends holds of one role for about `SLICE`, and skips locked holds. Removes finished jobs. Returns whether a hold has
-/// ended.
+/// Ends holds of one role for about `SLICE`, and removes finished jobs from `jobs`. Returns whether a hold has ended.
 pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     let began = clock::mono();
     let is_over = || clock::mono().since(began) >= SLICE;
@@ -68,14 +67,13 @@ pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     while let Some((job, after)) = jobs.front_mut() {
         let passed = hold::passed(job, now, after.0, after.1, PIECE);
         let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
-        // A concurrent run that has seen a hold marks the hold's check when the run commits. The next statement then
-        // finds the check.
+        // Skips a hold that a concurrent run has locked. The run's commit marks the check as held, and `lock_held`
+        // finds it.
         has_ended |= hold::remove_unheld(&ids, now) > 0;
         for held in future_job::lock_held(&ids, settings::max_crashes()) {
             let ended = end_hold(&held, now);
             has_ended |= ended;
             if ended && is_over() {
-                // The next call reads the rest of this piece again.
                 return true;
             }
         }
@@ -109,8 +107,8 @@ fn end_hold(held: &LockedHeld, now: Time) -> bool {
     true
 }
 
-/// If the check became due during the hold, the job's `on_missed` applies. The caller has locked the check's row and
-/// removed its hold.
+/// If the check became due during the hold, the job's `on_missed` applies. The caller must have locked the check's row
+/// and removed its hold.
 pub fn release(check: &Pending, job: &Job, ended: Option<Held>, now: Time) {
     future_job::release(check.id);
     check_stat::absolve(check.id);

@@ -59,7 +59,7 @@ fn keep(at: Timestamp) -> std::io::Result<()> {
     let mut file = std::fs::File::create(path(NEW))?;
     writeln!(file, "{at}")?;
     drop(file);
-    // SAFETY: constant names. PostgreSQL flushes, and reports failures at the given level.
+    // SAFETY: both names are constant C strings. With the level LOG, a failure raises no error.
     match unsafe { pg_sys::durable_rename(NEW.as_ptr(), FILE.as_ptr(), pg_sys::LOG as i32) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),

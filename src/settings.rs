@@ -93,7 +93,7 @@ pub fn synchronous_commit() -> bool {
 }
 
 pub fn max_prepared_transactions() -> i32 {
-    // SAFETY: the setting exists.
+    // SAFETY: the lookup returns a valid C string or NULL, and NULL is handled.
     unsafe {
         let value = pg_sys::GetConfigOption(c"max_prepared_transactions".as_ptr(), true, false);
         if value.is_null() {
@@ -113,7 +113,7 @@ unsafe extern "C-unwind" fn check_slot(
     let seconds = unsafe { *new_value };
     let fits = Width::new(i64::from(seconds)).is_ok();
     if !fits {
-        // SAFETY: PostgreSQL reads both right after the hook and does not free them.
+        // SAFETY: both texts are static, and PostgreSQL does not free them.
         unsafe {
             pg_sys::GUC_check_errdetail_string = c"A slot must divide a day.".as_ptr().cast_mut();
             pg_sys::GUC_check_errhint_string =
@@ -136,7 +136,7 @@ pub fn register() {
         c"When off, checks can be scheduled and cancelled but none runs. Checks that fall due meanwhile count as missed.",
         &ENABLED,
     );
-    // SAFETY: check_slot only reads the given value.
+    // SAFETY: `check_slot` only reads the value that PostgreSQL passes.
     unsafe {
         GucRegistry::define_int_guc_with_hooks(
             c"awty.slot",
@@ -246,6 +246,6 @@ pub fn register() {
 
 /// Makes PostgreSQL refuse misspelt `awty.` settings.
 fn reserve_prefix() {
-    // SAFETY: a constant C string.
+    // SAFETY: the prefix is a constant C string.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"awty".as_ptr()) };
 }
