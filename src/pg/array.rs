@@ -26,7 +26,7 @@ pub const TIME: Element =
 /// The value must be an array of the type `element`.
 pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Option<pg_sys::Datum>>> {
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    // SAFETY: PostgreSQL allocates both lists with `count` elements.
+    // SAFETY: deconstruct_array() allocates `values` and `nulls` with `count` elements each.
     unsafe {
         let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
         if (*array).ndim > 1 {
@@ -49,7 +49,7 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
         values.into_iter().map(|value| value.unwrap_or(pg_sys::Datum::from(0))).collect();
     let (mut count, mut first) = (values.len() as i32, 1);
     let Element { kind, length, by_value, align } = element;
-    // SAFETY: both lists have `count` elements, in one dimension that starts at 1.
+    // SAFETY: `values` and `nulls` have `count` elements each, for an array of one dimension.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_md_array(
             values.as_mut_ptr(),
@@ -65,10 +65,7 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
     }
 }
 
-/// # Safety
-///
-/// The value must be a text that lives for `'a`.
 pub unsafe fn bytes<'a>(text: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: the caller guarantees a text.
+    // SAFETY: the caller passes a text that lives for `'a`.
     unsafe { pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(text.cast_mut_ptr())) }
 }

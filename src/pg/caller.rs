@@ -1,7 +1,7 @@
-//! Passes the caller's OID to SECURITY DEFINER functions, because their `current_user` is the function's owner. Roles
-//! call [`awty_with_caller`], which calls the function with the suffix `_as`.
+//! Passes the caller's OID to SECURITY DEFINER functions, because their `current_user` is the function's owner.
+//! [`awty_with_caller`] calls the function with the suffix `_as`, and adds the OID as first argument.
 //!
-//! Invariant: only the owner has EXECUTE on the `_as` function, and this function checks all rights.
+//! Invariant: only the owner may execute an `_as` function, and each `_as` function checks the caller's rights.
 
 use super::unbound;
 use pgrx::{pg_guard, pg_sys};
@@ -15,11 +15,11 @@ pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_recor
 
 /// # Safety
 ///
-/// Only PostgreSQL may call this function. An ERROR in the called function jumps over this function's frame, so the
-/// frame must not hold values with a destructor.
+/// Only PostgreSQL may call this function. An ERROR in the called function jumps over this frame, so the frame must not
+/// hold values with a destructor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: PostgreSQL's frame has `nargs` arguments, and the new frame has room for one more.
+    // SAFETY: `fcinfo` has `nargs` arguments, and `frame` has room for one more.
     unsafe {
         if (*(*fcinfo).flinfo).fn_extra.is_null() {
             find(fcinfo);
@@ -42,17 +42,14 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
     }
 }
 
-/// # Safety
-///
-/// As for `awty_with_caller`.
 #[pg_guard]
 unsafe extern "C-unwind" fn find(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: PostgreSQL's frame.
+    // SAFETY: the `flinfo` of PostgreSQL's call frame is valid during the call.
     let info = unsafe { &mut *(*fcinfo).flinfo };
     let Some(called) = belonging_to(info.fn_oid) else {
         pgrx::error!("the function that belongs to function {} does not exist", info.fn_oid.to_u32());
     };
-    // SAFETY: the memory lives as long as `info`, or until an ERROR ends the statement.
+    // SAFETY: `found` is allocated in the memory context of `info`, so both live equally long.
     unsafe {
         let found = pg_sys::MemoryContextAllocZero(info.fn_mcxt, size_of::<pg_sys::FmgrInfo>()).cast();
         let previous = pg_sys::MemoryContextSwitchTo(info.fn_mcxt);

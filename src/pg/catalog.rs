@@ -2,7 +2,7 @@ use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
 pub fn extension() -> Option<pg_sys::Oid> {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open, and the name is a C string.
     let oid = unsafe { pg_sys::get_extension_oid(c"awty".as_ptr(), true) };
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
@@ -18,7 +18,7 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
 
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
-    // SAFETY: in a transaction.
+    // SAFETY: `tuple` is read before its release.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(relation));
         if tuple.is_null() {
@@ -31,27 +31,27 @@ pub fn owner() -> pg_sys::Oid {
 }
 
 pub fn database() -> pg_sys::Oid {
-    // SAFETY: a global of the process.
+    // SAFETY: no other thread uses this variable.
     unsafe { pg_sys::MyDatabaseId }
 }
 
 pub fn database_name() -> String {
-    // SAFETY: in a transaction. The string is copied.
+    // SAFETY: the lookup returns a C string or NULL.
     unsafe { to_string(pg_sys::get_database_name(database())) }.unwrap_or_default()
 }
 
 pub fn current_role() -> pg_sys::Oid {
-    // SAFETY: reads a variable.
+    // SAFETY: the function only reads a variable.
     unsafe { pg_sys::GetUserId() }
 }
 
 pub fn is_alone(role: pg_sys::Oid) -> bool {
-    // SAFETY: reads variables.
+    // SAFETY: the functions only read variables of the process.
     unsafe { pg_sys::GetUserId() == role && pg_sys::GetOuterUserId() == role && pg_sys::GetSessionUserId() == role }
 }
 
 pub fn role_name(role: pg_sys::Oid) -> Option<String> {
-    // SAFETY: in a transaction. The string is copied.
+    // SAFETY: the lookup returns a C string or NULL.
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
@@ -60,13 +60,13 @@ pub fn role_label(role: pg_sys::Oid) -> String {
 }
 
 pub fn role(name: &CStr) -> Option<pg_sys::Oid> {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open, and `name` is a C string.
     let oid = unsafe { pg_sys::get_role_oid(name.as_ptr(), true) };
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
 pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open.
     unsafe {
         #[cfg(feature = "pg15")]
         return pg_sys::is_member_of_role(member, role);
@@ -77,17 +77,17 @@ pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 
 /// A superuser counts as a member of every role.
 pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::is_member_of_role(member, role) }
 }
 
 pub fn is_monitor(role: pg_sys::Oid) -> bool {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::has_privs_of_role(role, pg_sys::ROLE_PG_MONITOR.into()) }
 }
 
 pub fn database_owner() -> Option<pg_sys::Oid> {
-    // SAFETY: in a transaction.
+    // SAFETY: `tuple` is read before its release.
     unsafe {
         let here = pg_sys::Datum::from(database());
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, here);
@@ -101,7 +101,7 @@ pub fn database_owner() -> Option<pg_sys::Oid> {
 }
 
 pub fn owns_database(role: pg_sys::Oid) -> bool {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open.
     unsafe {
         #[cfg(feature = "pg15")]
         return pg_sys::pg_database_ownercheck(database(), role);
@@ -116,7 +116,7 @@ const PRIVILEGED: [u32; 3] =
 
 /// A HINT must not suggest membership in a privileged role.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
-    // SAFETY: in a transaction.
+    // SAFETY: `tuple` is read before its release.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::AUTHOID as i32, pg_sys::Datum::from(role));
         if tuple.is_null() {
@@ -139,7 +139,7 @@ pub enum CannotConnect {
 }
 
 pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), CannotConnect> {
-    // SAFETY: in a transaction.
+    // SAFETY: each tuple is read before its release.
     unsafe {
         let tuple =
             pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, pg_sys::Datum::from(database));
@@ -175,13 +175,9 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
 
 /// The launcher checks this right itself, because only a session of the database knows the members of
 /// `pg_database_owner`.
-///
-/// # Safety
-///
-/// A transaction must be open.
 unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     let (owners, connect) = (pg_sys::Oid::from(pg_sys::ROLE_PG_DATABASE_OWNER), pg_sys::ACL_CONNECT as pg_sys::AclMode);
-    // SAFETY: catalog lookups.
+    // SAFETY: a transaction is open.
     unsafe {
         #[cfg(feature = "pg15")]
         let result = pg_sys::pg_database_aclcheck(database, owners, connect);
@@ -196,13 +192,10 @@ pub fn c_name(bytes: &[u8]) -> CString {
     CString::new(&bytes[..end]).unwrap_or_default()
 }
 
-/// # Safety
-///
-/// `text` is null or a valid C string.
 unsafe fn to_string(text: *const std::ffi::c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: a valid C string.
+    // SAFETY: a `text` that is not null is a valid C string.
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

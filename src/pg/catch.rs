@@ -18,10 +18,10 @@ pub struct Failure {
 
 /// # Safety
 ///
-/// `call` may only call C functions, and must not panic. An ERROR jumps over the frame of `call`, so this frame must
-/// not hold values with a destructor.
+/// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, which must not hold values with
+/// a destructor.
 pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller meets the same conditions.
     unsafe { catch_raised(call) }.map_err(|raised| raised.failure)
 }
 
@@ -32,11 +32,8 @@ pub struct Raised {
     pub position: usize,
 }
 
-/// # Safety
-///
-/// The conditions of [`catch`] apply.
 pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
-    // SAFETY: guaranteed by the caller. The copied ERROR is freed.
+    // SAFETY: the caller meets the conditions of `catch`, and `error` is freed after its last use.
     unsafe {
         catch_error(pg_sys::CurrentMemoryContext, call).map_err(|error| {
             let failure = Failure {
@@ -51,14 +48,11 @@ pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
     }
 }
 
-/// # Safety
-///
-/// The conditions of [`catch`] apply.
 pub(super) unsafe fn catch_error<R>(
     copy_in: pg_sys::MemoryContext,
     call: impl FnOnce() -> R,
 ) -> Result<R, *mut pg_sys::ErrorData> {
-    // SAFETY: plain globals, which are restored on both ways out.
+    // SAFETY: both ways out restore the globals, so that they never point to a dead frame.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
         let handlers = pg_sys::PG_exception_stack;
@@ -82,10 +76,7 @@ pub(super) unsafe fn catch_error<R>(
     }
 }
 
-/// # Safety
-///
-/// `text` is null or a valid C string.
 unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: a valid C string.
+    // SAFETY: a `text` that is not null is a valid C string.
     if text.is_null() { String::new() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() }
 }

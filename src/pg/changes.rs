@@ -1,5 +1,5 @@
-//! Counts changes of tables and functions, so that a session knows whether its cached data is current. A session counts
-//! its own changes at the end of the statement, and other sessions' changes when it takes a lock or calls [`listen`].
+//! Counts changes of tables and functions, so that a session knows whether its cached data is current. A session sees
+//! other sessions' changes when it takes a lock or calls [`listen`].
 
 use super::catalog;
 use pgrx::pg_sys;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Counts changes of `awty.job`, `awty.rule` and `awty.calendar`. Their triggers invalidate the type
-/// `awty_internal.change`, whose OID is `TYPE`, in all sessions.
+/// Counts changes of rows of `awty.job`, `awty.rule` and `awty.calendar`. Their triggers announce a change to all
+/// sessions by invalidating the type `awty_internal.change`, whose OID is `TYPE`.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
 
 pub fn listen() {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open, so PostgreSQL can reload catalog entries.
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }
 
@@ -45,10 +45,8 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// Tells all sessions that a row of `awty.job`, `awty.rule` or `awty.calendar` has changed.
-///
-/// The message invalidates a type and not a table, because PostgreSQL rebuilds an open table recursively at each
-/// message. After 3,000 messages, queries of `awty.job` would fail.
+/// Tells all sessions that a row has changed. The message invalidates a type and not a table, because PostgreSQL
+/// rebuilds an open table recursively at each message. After 3,000 messages, queries of `awty.job` would fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.
@@ -75,7 +73,7 @@ fn watch() {
     });
 }
 
-/// If `table` is invalid, any table may have changed.
+/// PostgreSQL passes an invalid `table` if any table may have changed.
 unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
     RELATIONS.fetch_add(1, Ordering::Relaxed);
     if table == pg_sys::InvalidOid || table.to_u32() == TYPE.load(Ordering::Relaxed) {

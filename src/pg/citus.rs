@@ -16,12 +16,12 @@ struct Citus {
 
 static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
-/// If the transaction wrote on only one other node, Citus would commit there first, in one phase. After a crash before
-/// the local commit, awty would then repeat a committed run. With two phases, Citus sends COMMIT PREPARED after the
-/// local commit record, so awty flushes this record at commit.
+/// With one phase, Citus would commit on another node before the local commit. After a crash in between, awty would
+/// repeat a run that this node has committed. With two phases, Citus sends COMMIT PREPARED after the local commit
+/// record, so awty flushes this record at commit.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
-    // SAFETY: both functions read or set a variable of Citus, and raise nothing.
+    // SAFETY: both functions only read or set a variable of Citus, and raise no ERROR.
     unsafe {
         if (citus.in_coordinated_transaction)() {
             (citus.use_two_phases)();
@@ -31,7 +31,7 @@ pub fn before_commit() {
 }
 
 pub fn is_created() -> bool {
-    // SAFETY: a catalog lookup in a transaction.
+    // SAFETY: a transaction is open, and the name is a C string.
     unsafe {
         pg_sys::get_relname_relid(c"pg_dist_partition".as_ptr(), pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE))
             != pg_sys::InvalidOid
@@ -39,13 +39,13 @@ pub fn is_created() -> bool {
 }
 
 fn find() -> Option<Citus> {
-    // SAFETY: PostgreSQL sets the variable before it loads libraries, and does not change it later.
+    // SAFETY: PostgreSQL sets the variable before it loads libraries, and never changes it.
     let preloaded = unsafe { pg_sys::shared_preload_libraries_string.as_ref().map(|text| CStr::from_ptr(text)) }?;
     let library = preloaded.to_str().ok()?.split(',').map(|name| name.trim().trim_matches('"'));
     let library = library.into_iter().find(|name| Path::new(name).file_stem().is_some_and(|stem| stem == "citus"))?;
     let library = CString::new(library).ok()?;
     let found = [c"InCoordinatedTransaction", c"Use2PCForCoordinatedTransaction"].map(|name| {
-        // SAFETY: valid C strings. The library is already loaded, and a missing function gives null.
+        // SAFETY: both names are C strings, and a missing function gives NULL.
         unsafe { pg_sys::load_external_function(library.as_ptr(), name.as_ptr(), false, std::ptr::null_mut()) }
     });
     if found.iter().any(|function| function.is_null()) {
@@ -55,7 +55,7 @@ fn find() -> Option<Citus> {
         return None;
     }
     let [asks, orders] = found;
-    // SAFETY: transaction_management.h of Citus declares both functions so.
+    // SAFETY: transaction_management.h of Citus declares both functions with these types.
     Some(unsafe {
         Citus {
             in_coordinated_transaction: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> bool>(asks),

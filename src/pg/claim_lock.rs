@@ -1,6 +1,6 @@
-//! Exclusive locks on the claims of a job, or on the state of a target.
+//! Takes exclusive locks on the claims of a job, or on the state of a target.
 //!
-//! They are object locks whose class is the OID of a table, because no SQL command takes these locks.
+//! Each lock is an object lock whose class is a table's OID, because no SQL command takes such a lock.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;
@@ -8,19 +8,19 @@ use pgrx::pg_sys;
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 
 pub fn take(class: pg_sys::Oid, (object, part): Number) {
-    // SAFETY: a lock in an open transaction.
+    // SAFETY: a transaction is open, and its end releases the lock.
     unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
 }
 
 pub fn try_take(class: pg_sys::Oid, (object, part): Number) -> bool {
-    // SAFETY: as above.
+    // SAFETY: a transaction is open, and its end releases the lock.
     unsafe { pg_sys::ConditionalLockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) }
 }
 
 pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     let is_free = try_take(class, number);
     if is_free {
-        // SAFETY: this function has taken the lock. A lock that the transaction held before remains.
+        // SAFETY: the call releases the lock that `try_take` has just taken.
         unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
     }
     is_free
@@ -29,7 +29,7 @@ pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
 /// A lease number has 53 bits, so that every client language can represent it exactly.
 pub fn lease_number() -> i64 {
     let mut bytes = [0_u8; 8];
-    // SAFETY: the buffer has the given length.
+    // SAFETY: the call writes `bytes.len()` bytes into `bytes`.
     if !unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) } {
         pgrx::error!("could not generate a random number");
     }
@@ -38,6 +38,6 @@ pub fn lease_number() -> i64 {
 
 /// Makes COMMIT wait until the WAL is flushed, even with `synchronous_commit = off`.
 pub fn flush_at_commit() {
-    // SAFETY: sets a flag of the transaction.
+    // SAFETY: the call only sets a flag of the open transaction.
     unsafe { pg_sys::ForceSyncCommit() };
 }

@@ -21,20 +21,20 @@ thread_local! {
 }
 
 pub fn now() -> Time {
-    // SAFETY: only reads the clock.
+    // SAFETY: the function only reads the clock.
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
 pub fn transaction_start() -> Timestamp {
     match AHEAD.get() {
-        // SAFETY: reads a variable.
+        // SAFETY: the function only reads a variable.
         0 => unsafe { pg_sys::GetCurrentTransactionStartTimestamp() },
         _ => ARRIVED.get(),
     }
 }
 
 pub fn statement_start() -> Timestamp {
-    // SAFETY: reads a variable.
+    // SAFETY: the function only reads a variable.
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
@@ -54,7 +54,7 @@ pub fn set_ahead((ahead, arrived): (i64, Timestamp)) {
 
 pub fn mono() -> Mono {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes into a local. CLOCK_MONOTONIC always exists on Linux.
+    // SAFETY: the call writes into `time`, and every Linux has CLOCK_MONOTONIC.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
@@ -95,7 +95,7 @@ pub enum Woken {
 
 pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     let millis = duration.as_micros().div_ceil(1000).clamp(1, 60_000) as i64;
-    // SAFETY: this process's latch, set up before the extension's code runs.
+    // SAFETY: PostgreSQL sets up `MyLatch` before it runs the extension's code.
     unsafe {
         let events = pg_sys::WaitLatch(
             pg_sys::MyLatch,

@@ -14,7 +14,7 @@ pub struct Column {
 impl Column {
     pub fn by_number(table: pg_sys::Oid, number: i16) -> Option<Self> {
         let (mut kind, mut modifier, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
-        // SAFETY: in a transaction. A missing column has no name, and a dropped one has no type. The name is copied.
+        // SAFETY: a missing column gives NULL, and the name is copied.
         unsafe {
             let name = pg_sys::get_attname(table, number, true);
             if name.is_null() {
@@ -44,7 +44,7 @@ impl Column {
     }
 
     pub fn own_collation(&self) -> Option<String> {
-        // SAFETY: in a transaction. The name is copied.
+        // SAFETY: a transaction is open, and the name is copied.
         unsafe {
             let differs = self.collation != pg_sys::InvalidOid && self.collation != pg_sys::get_typcollation(self.kind);
             differs.then(|| utf8(pg_sys::generate_collation_name(self.collation)))

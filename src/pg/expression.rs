@@ -1,7 +1,7 @@
 //! Parses a user's expression over the row of a table, and returns its text with qualified names.
 //!
-//! Invariant: this module never executes the expression. It first parses the expression alone, and adds other text only
-//! afterwards.
+//! Invariant: this module never executes the expression. The parser sees the expression alone, so its text cannot end a
+//! surrounding statement.
 
 use super::catch::{Raised, catch_raised};
 use super::owner::set_local;
@@ -10,13 +10,13 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// The deparser writes no prefix before the columns of a table with this alias.
+/// Alias of the table. The deparser writes the columns without this prefix.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
     pub text: String,
     pub columns: Vec<i16>,
-    /// Type of the expression. If the type is a domain, the domain's base type.
+    /// Type of the expression, or the base type if that type is a domain.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,
@@ -32,7 +32,7 @@ pub enum Unreadable {
 
 pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable> {
     let source = catalog::c_name(text.as_bytes());
-    // SAFETY: a valid C string, and a table that the caller has locked. The closures only call C.
+    // SAFETY: `source` is a C string, the table is locked, and the caught closures only call C.
     unsafe {
         let raw = catch_raised(|| unbound::raw_parser(source.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_PLPGSQL_EXPR))
             .map_err(Unreadable::Raised)?;
@@ -83,11 +83,8 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
     }
 }
 
-/// # Safety
-///
-/// `list` is the parser's result for a PL/pgSQL expression.
 unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
-    // SAFETY: the parser returns one statement, a SELECT with a target list.
+    // SAFETY: for a PL/pgSQL expression, the parser returns one SELECT with a target list.
     unsafe {
         let statement = (*first(list)?.cast::<pg_sys::RawStmt>()).stmt.cast::<pg_sys::SelectStmt>();
         let select = &*statement;
@@ -112,24 +109,17 @@ unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
     }
 }
 
-/// # Safety
-///
-/// `list` is null or a list of pointers.
 unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the list has at least one element, and its elements are pointers.
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
 /// Returns the numbers of the columns that the expression reads: 0 means the whole row, and negative numbers mean
 /// system columns.
-///
-/// # Safety
-///
-/// `node` was transformed over a single table.
 unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {
     let mut found = std::ptr::null_mut();
     let mut columns = Vec::new();
-    // SAFETY: the table is the first of the range table.
+    // SAFETY: `node` reads one table, which is number 1 of the range table.
     unsafe {
         pg_sys::pull_varattnos(node, 1, &mut found);
         let mut member = pg_sys::bms_next_member(found, -1);
@@ -156,7 +146,7 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     if node.is_null() {
         return false;
     }
-    // SAFETY: a node's tag gives its type.
+    // SAFETY: each cast matches the node's tag.
     unsafe {
         let named = match (*node).type_ {
             pg_sys::NodeTag::T_FuncExpr => {
@@ -194,7 +184,7 @@ unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c
     if node.is_null() {
         return false;
     }
-    // SAFETY: a node's tag gives its type.
+    // SAFETY: the cast matches the node's tag.
     unsafe {
         if (*node).type_ == pg_sys::NodeTag::T_FuncExpr {
             let name = awtys((*node.cast::<pg_sys::FuncExpr>()).funcid);
@@ -208,7 +198,7 @@ unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c
 }
 
 fn awtys(function: pg_sys::Oid) -> Option<String> {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open, and the name is copied.
     unsafe {
         let is_awtys = pg_sys::get_func_namespace(function) == pg_sys::get_namespace_oid(c"awty".as_ptr(), true);
         is_awtys.then(|| utf8(pg_sys::get_func_name(function)))
@@ -217,7 +207,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
 
 /// Returns `false` if the function's body uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
-    // SAFETY: PostgreSQL's parser has written the column.
+    // SAFETY: `body` is a node tree that PostgreSQL's parser has written.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(function));
         if tuple.is_null() {
@@ -244,7 +234,7 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     if node.is_null() {
         return false;
     }
-    // SAFETY: a node's tag gives its type.
+    // SAFETY: each cast matches the node's tag.
     unsafe {
         match (*node).type_ {
             // Many casts to text depend on settings, although PostgreSQL marks them as immutable. A cast to a domain
@@ -262,11 +252,8 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     }
 }
 
-/// # Safety
-///
-/// A transaction must be open.
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
-    // SAFETY: catalog lookups.
+    // SAFETY: a transaction is open.
     let (volatility, result) = unsafe { (pg_sys::func_volatile(function), pg_sys::get_func_rettype(function)) };
     // A direct call of an output function such as float8out() is also a cast to text.
     function.to_u32() >= pg_sys::FirstNormalObjectId

@@ -1,8 +1,7 @@
 //! Inserts rows into a partitioned table without an executor, as COPY FROM does, because starting an executor costs
 //! more than inserting the row.
 //!
-//! Invariant: a row is inserted in this way only if an INSERT would have the same result. Constraints and index
-//! expressions run with the same user and `search_path` as in SQL.
+//! Invariant: a row is inserted in this way only if an INSERT would have the same result.
 //!
 //! Does not: fire triggers. The table may have no foreign key and no deferrable constraint, because both need triggers.
 
@@ -16,9 +15,9 @@ pub type Column = (&'static CStr, pg_sys::Oid);
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Inserts rows that have a value for each column. Stops at the first row that only SQL can insert.
+/// Inserts the rows up to the first one that only SQL can insert. Returns the number of inserted rows.
 pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &[[Option<pg_sys::Datum>; N]]) -> usize {
-    // SAFETY: the caller has locked the table. After an ERROR, the abort closes the relations and frees the memory.
+    // SAFETY: the caller has locked the table, so the relation stays valid.
     as_owner(|| unsafe {
         let relation = pg_sys::table_open(table, LOCK);
         let inserted = if is_plain(relation, columns) { insert_into(relation, columns, rows) } else { 0 };
@@ -27,16 +26,12 @@ pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &
     })
 }
 
-/// # Safety
-///
-/// `relation` is an open partitioned table with the columns `columns`.
 unsafe fn insert_into<const N: usize>(
     relation: pg_sys::Relation,
     columns: &[Column; N],
     rows: &[[Option<pg_sys::Datum>; N]],
 ) -> usize {
-    // SAFETY: the calls are those of COPY FROM and the apply worker. Their memory belongs to `estate`, whose tables
-    // are closed before it is freed. The values have the columns' types.
+    // SAFETY: the calls are those of COPY FROM on an open table, and `estate` is freed last.
     unsafe {
         let estate = pg_sys::CreateExecutorState();
         let memory = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
@@ -60,7 +55,7 @@ unsafe fn insert_into<const N: usize>(
         }
         unbound::exec_cleanup_tuple_routing(state, routing);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // Frees the slots of partitions whose columns have a different order.
+        // Frees the tuple slots that routing has created for partitions with another column order.
         pg_sys::ExecResetTupleTable((*estate).es_tupleTable, false);
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::FreeExecutorState(estate);
@@ -73,8 +68,7 @@ unsafe fn insert_into<const N: usize>(
 ///
 /// `relation` stays open as long as `estate` exists. The memory context of `estate` is current.
 unsafe fn target(estate: *mut pg_sys::EState, relation: pg_sys::Relation) -> *mut pg_sys::ModifyTableState {
-    // SAFETY: a node is zeroed memory with a tag. PostgreSQL reads the range table for foreign tables and violated
-    // constraints.
+    // SAFETY: zeroed memory with its tag is a valid node.
     unsafe {
         let entry = node::<pg_sys::RangeTblEntry>(pg_sys::NodeTag::T_RangeTblEntry);
         (*entry).rtekind = pg_sys::RTEKind::RTE_RELATION;
@@ -105,11 +99,8 @@ unsafe fn target(estate: *mut pg_sys::EState, relation: pg_sys::Relation) -> *mu
     }
 }
 
-/// # Safety
-///
-/// `tag` is the tag of the node type `T`.
 unsafe fn node<T>(tag: pg_sys::NodeTag) -> *mut T {
-    // SAFETY: every node begins with its tag.
+    // SAFETY: every node type begins with its tag, and `tag` is that of `T`.
     unsafe {
         let node = pg_sys::palloc0(size_of::<T>());
         *node.cast::<pg_sys::NodeTag>() = tag;
@@ -117,11 +108,8 @@ unsafe fn node<T>(tag: pg_sys::NodeTag) -> *mut T {
     }
 }
 
-/// # Safety
-///
-/// The slot has a row of the partition. The partition's indexes are open.
 unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleTableSlot, estate: *mut pg_sys::EState) {
-    // SAFETY: guaranteed by the caller. `ExecFindPartition` has created the memory context for a row.
+    // SAFETY: the slot has a row of the partition, which is open.
     unsafe {
         let relation = (*partition).ri_RelationDesc;
         (*slot).tts_tableOid = (*relation).rd_id;
@@ -147,15 +135,11 @@ unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleT
 }
 
 /// Returns whether rows can be inserted without SQL into the relation, or through it into its partitions.
-///
-/// # Safety
-///
-/// The relation is open and locked. The current user is awty's owner.
 unsafe fn is_plain(relation: pg_sys::Relation, columns: &[Column]) -> bool {
     thread_local! {
         static PLAIN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller has opened and locked the relation.
     unsafe {
         let (changes, table) = (changes::of_relations(), (*relation).rd_id);
         PLAIN.with_borrow_mut(|(then, known)| {
@@ -171,12 +155,9 @@ unsafe fn is_plain(relation: pg_sys::Relation, columns: &[Column]) -> bool {
     }
 }
 
-/// # Safety
-///
-/// As for [`is_plain`].
 unsafe fn needs_no_sql(relation: pg_sys::Relation) -> bool {
     const KINDS: [u8; 2] = [pg_sys::RELKIND_PARTITIONED_TABLE, pg_sys::RELKIND_RELATION];
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the relation is open, so its cache entry is valid.
     unsafe {
         let class = &*(*relation).rd_rel;
         KINDS.contains(&(class.relkind as u8))
@@ -187,13 +168,8 @@ unsafe fn needs_no_sql(relation: pg_sys::Relation) -> bool {
     }
 }
 
-/// Returns whether the relation has exactly these columns, and no default values or type modifiers.
-///
-/// # Safety
-///
-/// The relation is open.
 unsafe fn are_columns(relation: pg_sys::Relation, columns: &[Column]) -> bool {
-    // SAFETY: guaranteed by the caller. Names are valid C strings.
+    // SAFETY: the relation is open, and the names of its columns are C strings.
     unsafe {
         let present = PgTupleDesc::from_pg_unchecked((*relation).rd_att);
         present.len() == columns.len()

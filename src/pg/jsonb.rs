@@ -2,15 +2,11 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Returns whether all numbers of the value have more than `max` digits in total. A dozen bytes can represent 131,072
-/// digits, so 1 MiB of jsonb can become 10 GB of text.
-///
-/// # Safety
-///
-/// `value` is a jsonb.
+/// Returns whether the text of all numbers in the value is longer than `max`. A dozen bytes can encode 131,072 digits,
+/// so 1 MiB of jsonb can become 10 GB of text.
 pub unsafe fn has_longer_numbers(value: pg_sys::Datum, max: usize) -> bool {
     let mut length = 0;
-    // SAFETY: a detoasted jsonb is a header and a root. A numeric item has a numeric.
+    // SAFETY: the caller passes a jsonb, and only a numeric item is read as a numeric.
     unsafe {
         let value = pg_sys::pg_detoast_datum(value.cast_mut_ptr()).cast::<pg_sys::Jsonb>();
         let mut iterator = pg_sys::JsonbIteratorInit(&raw mut (*value).root);

@@ -1,8 +1,7 @@
 //! Runs code as the owner of awty's tables, with a fixed `search_path`.
 //!
 //! Invariant: no user's code runs inside [`as_owner`], because every name is qualified or in `pg_catalog`, and only the
-//! owner can add triggers, rules or policies to awty's tables. An ERROR aborts the (sub)transaction, which restores
-//! user and settings.
+//! owner can add triggers, rules or policies to awty's tables.
 
 use super::{catalog, changes};
 use pgrx::pg_sys;
@@ -14,7 +13,8 @@ const SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
 pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     as_user(owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
         pin_search_path();
-        // SAFETY: reads a setting. With another value, PostgreSQL would plan awty's statements at every execution.
+        // Other values can make PostgreSQL plan awty's statements at each execution.
+        // SAFETY: no other thread uses this setting.
         if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
             set_local(c"plan_cache_mode", c"auto");
         }
@@ -37,7 +37,7 @@ fn owner() -> pg_sys::Oid {
 }
 
 pub(super) fn pin_search_path() {
-    // SAFETY: a setting, which is never null.
+    // SAFETY: the setting always points to a C string.
     if unsafe { CStr::from_ptr(pg_sys::namespace_search_path) } != SEARCH_PATH {
         set_local(c"search_path", SEARCH_PATH);
     }
@@ -46,7 +46,7 @@ pub(super) fn pin_search_path() {
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
-    // SAFETY: the code below, or an abort, restores the old identity.
+    // SAFETY: the code below, or an abort, restores the old user and settings.
     let nest = unsafe {
         pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
         let nest = pg_sys::NewGUCNestLevel();
@@ -54,9 +54,9 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
         nest
     };
     let result = body();
-    // SAFETY: `nest` was opened above, and `user` and `context` are the old values.
+    // SAFETY: `nest`, `user` and `context` describe the state before `body`.
     unsafe {
-        // Not a commit, so that no setting stays that a user's code has changed for the session.
+        // Passes `false`, so that settings that a user's code has changed get their old values again.
         pg_sys::AtEOXact_GUC(false, nest);
         pg_sys::SetUserIdAndSecContext(user, context);
     }
@@ -64,7 +64,7 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
 }
 
 pub fn set_local(name: &CStr, value: &CStr) {
-    // SAFETY: valid C strings, and settings that any user may change.
+    // SAFETY: `name` and `value` are C strings, and any user may change these settings.
     unsafe {
         pg_sys::set_config_option(
             name.as_ptr(),

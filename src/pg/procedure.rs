@@ -28,7 +28,7 @@ impl Procedure {
     }
 
     unsafe fn read(tuple: pg_sys::HeapTuple) -> Self {
-        // SAFETY: reads the fixed part of the tuple, which ends with the argument types.
+        // SAFETY: `tuple` is a row of pg_proc, whose fixed part ends with the argument types.
         unsafe {
             let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
             Self {
@@ -44,7 +44,7 @@ impl Procedure {
 }
 
 pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
-    // SAFETY: in a transaction.
+    // SAFETY: `tuple` is read before its release.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -58,7 +58,7 @@ pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
 
 pub fn by_name(name: &str) -> Vec<Procedure> {
     let wanted = text::server(name);
-    // SAFETY: a lookup by the first column of the key of PROCNAMEARGSNSP.
+    // SAFETY: `list` is read before its release.
     unsafe {
         let list = pg_sys::SearchSysCacheList(
             pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,

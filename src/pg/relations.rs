@@ -54,8 +54,8 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// awty takes a purpose's strongest lock from the start. A transaction that first reads and later writes could deadlock
-/// with REINDEX, because REINDEX blocks writers before readers.
+/// A purpose takes its strongest lock from the start, because a transaction that first reads and later writes could
+/// deadlock with REINDEX.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
@@ -104,7 +104,7 @@ pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
         let known = KNOWN.with_borrow(|known| known.1.get(..names.len()).map(<[_]>::to_vec));
         let oids = known.or_else(|| find(names))?;
         let locks = with_modes(&oids, purpose);
-        // SAFETY: locks on OIDs, which need not exist. A transaction is open.
+        // SAFETY: a transaction is open, and a locked relation need not exist.
         unsafe {
             let had = locks.iter().take_while(|(oid, mode)| pg_sys::ConditionalLockRelationOid(*oid, *mode)).count();
             if had == locks.len() && are_still(names, &oids) {
@@ -151,21 +151,21 @@ fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
 }
 
 pub fn row_type() -> pg_sys::Oid {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
 }
 
 pub fn row_array_type() -> pg_sys::Oid {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
 pub fn alert_type() -> pg_sys::Oid {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }
 }
 
 pub fn alert_array_type() -> pg_sys::Oid {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::get_array_type(alert_type()) }
 }

@@ -19,12 +19,12 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
         message: message.as_ptr().cast_mut(),
         detail: pointer(&detail),
         context: pointer(&context),
-        // SAFETY: a struct of numbers and pointers, for which zero is valid.
+        // SAFETY: `ErrorData` has only numbers and pointers, for which zero is valid.
         ..unsafe { std::mem::zeroed() }
     };
     error.filename = c"awty".as_ptr().cast::<c_char>();
     error.funcname = c"awty".as_ptr().cast::<c_char>();
-    // SAFETY: PostgreSQL copies the strings. The level is below ERROR, so the call returns.
+    // SAFETY: PostgreSQL copies the strings, and the call returns because the level is below ERROR.
     unsafe { pg_sys::ThrowErrorData(&mut error) };
 }
 
@@ -32,10 +32,10 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
 pub fn without_backtraces() {
     const SWITCH: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(SWITCH);
-    // SAFETY: called while PostgreSQL loads the library, with one thread.
+    // SAFETY: the process that loads the library has one thread.
     unsafe { std::env::set_var(SWITCH, "0") };
     let _ = std::backtrace::Backtrace::capture();
-    // SAFETY: as above.
+    // SAFETY: the process that loads the library has one thread.
     unsafe {
         match before {
             Some(value) => std::env::set_var(SWITCH, value),

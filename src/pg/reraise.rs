@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 struct Carried(*mut pg_sys::ErrorData);
 
-// SAFETY: a PostgreSQL process has one thread.
+// SAFETY: the pointer stays in its thread, because a PostgreSQL process has only one.
 unsafe impl Send for Carried {}
 
 /// Raises an ERROR that unwinds Rust's frames up to [`raising`].
@@ -22,7 +22,7 @@ unsafe impl Send for Carried {}
 /// The caller must meet the conditions of [`super::catch::catch`]. The call must be inside of [`raising`] or
 /// [`reported`].
 pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
-    // SAFETY: guaranteed by the caller. A transaction is open.
+    // SAFETY: the caller meets the conditions of `catch`, and a transaction is open.
     match unsafe { catch_error(pg_sys::TopTransactionContext, call) } {
         Ok(result) => result,
         Err(error) => resume_unwind(Box::new(Carried(error))),
@@ -34,24 +34,24 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
         Ok(result) => return result,
         Err(cause) => match cause.downcast::<Carried>() {
             Ok(carried) => carried.0,
-            // SAFETY: pgrx raises its own panics as in its wrappers.
+            // SAFETY: the closure only panics, as in pgrx's own wrappers.
             Err(cause) => unsafe { return pgrx_extern_c_guard(move || resume_unwind(cause)) },
         },
     };
-    // SAFETY: a complete copy of the ERROR. No value with a destructor is left in this frame or its callers.
+    // SAFETY: `error` is a complete copy, and no frame up to the handler has a destructor left to run.
     unsafe {
-        // Sends the ERROR to the client even if the ERROR was raised while the client received no messages.
+        // Sends the ERROR to the client even if messages to the client were off when it was raised.
         (*error).output_to_client = pg_sys::whereToSendOutput == pg_sys::CommandDest::DestRemote;
         unbound::re_throw_error(error)
     }
 }
 
-/// Turns an ERROR in `body` into a panic that pgrx's `#[pg_extern]` wrapper reports. pgrx reports only standard
-/// SQLSTATEs. Cuts the message, as in the history.
+/// Turns an ERROR in `body` into a panic that pgrx's `#[pg_extern]` wrapper reports, with at most [`MAX_MESSAGE`] bytes
+/// of its message.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {
-            // SAFETY: a complete copy of the ERROR, whose message is a C string.
+            // SAFETY: the message of the carried ERROR is a C string.
             let (code, message) = unsafe { ((*carried.0).sqlerrcode, CStr::from_ptr((*carried.0).message)) };
             let message = text::message(&message.to_string_lossy(), MAX_MESSAGE).to_string();
             std::panic::panic_any(ErrorReport::new(code.into(), message, "awty"))

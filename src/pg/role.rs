@@ -13,17 +13,17 @@ pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, || unheard(body))
 }
 
-/// After SET ROLE, the client gets no messages of `body`, because the client may not trust the current role. A message
-/// may be a gigabyte long, and `body` could change `client_min_messages`. An ERROR still reaches the client.
+/// Hides the messages of `body` from the client after SET ROLE, because the client may not trust the current role.
+/// `client_min_messages` would not suffice, because `body` could change it.
 fn unheard<R>(body: impl FnOnce() -> R) -> R {
     struct Heard(pg_sys::CommandDest::Type);
     impl Drop for Heard {
         fn drop(&mut self) {
-            // SAFETY: a variable of this process.
+            // SAFETY: no other thread uses this variable.
             unsafe { pg_sys::whereToSendOutput = self.0 };
         }
     }
-    // SAFETY: reads variables, and sets one that `Heard` restores, also while an ERROR unwinds.
+    // SAFETY: `Heard` restores the changed variable, even while an ERROR unwinds.
     let _heard = unsafe {
         (pg_sys::GetOuterUserId() != pg_sys::GetSessionUserId()).then(|| {
             let heard = Heard(pg_sys::whereToSendOutput);
@@ -34,7 +34,7 @@ fn unheard<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// In a security-restricted operation, `body` cannot change the session's settings or its role.
+/// Runs `body` as `role`. `body` cannot change the session's settings or its role.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }

@@ -1,5 +1,5 @@
-//! Converts a value to the text of a key, whatever the session's settings. Refuses arrays and rows, because their text
-//! is impractical as a key.
+//! Converts a value to the text of a key, independently of the session's settings. Refuses arrays and rows, because
+//! their text is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
-    // SAFETY: in a transaction. The name is copied.
+    // SAFETY: a transaction is open, and the name is copied.
     unsafe {
         let base = pg_sys::getBaseType(kind);
         let is_one = !matches!(pg_sys::get_typtype(base) as u8, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO);
@@ -19,11 +19,11 @@ pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
 }
 
 pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
-    // SAFETY: the value has that type, and the text is copied.
+    // SAFETY: `value` has the type `kind`, and its text is copied.
     unsafe {
         let base = pg_sys::getBaseType(kind);
         match base {
-            // Uses a boolean's cast to text, which gives `true`. The output function gives `t`.
+            // A boolean's cast to text gives `true`, but its output function gives `t`.
             pg_sys::BOOLOID => return Text::from(if value.value() != 0 { "true" } else { "false" }),
             pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::UUIDOID | pg_sys::TEXTOID => {
                 return output(value, base);
@@ -38,8 +38,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Sets fixed values for the settings that change the text of values. The caller must have called NewGUCNestLevel(), so
-/// that AtEOXact_GUC() restores the settings.
+/// Fixes the settings that change the text of values. The caller's AtEOXact_GUC() restores the settings.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),
@@ -56,7 +55,7 @@ pub fn pin() {
 
 unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-    // SAFETY: PostgreSQL allocates the text, which is copied.
+    // SAFETY: the output function returns a C string, which is copied.
     unsafe {
         pg_sys::getTypeOutputInfo(kind, &mut function, &mut is_varlena);
         CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, value)).into()
@@ -64,7 +63,7 @@ unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
 }
 
 pub fn json_array(texts: &[Text]) -> Text {
-    // SAFETY: PostgreSQL allocates the buffer, which is copied.
+    // SAFETY: the buffer contains a C string, which is copied.
     unsafe {
         let buffer = pg_sys::makeStringInfo();
         for (place, text) in texts.iter().enumerate() {

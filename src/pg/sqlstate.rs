@@ -1,8 +1,8 @@
 pub const QUERY_CANCELED: &str = "57014";
-/// The external worker sent no heartbeat in time.
+/// For runs whose external worker sent no heartbeat in time.
 pub const CONNECTION_FAILURE: &str = "08006";
 const RAISE_EXCEPTION: &str = "P0001";
-/// The job's role no longer exists.
+/// For jobs whose role no longer exists.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
 pub fn text(code: i32) -> String {

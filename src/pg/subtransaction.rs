@@ -9,7 +9,7 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::panic::AssertUnwindSafe;
 
 pub fn number() -> (u32, u32) {
-    // SAFETY: reads variables. A session has its entry.
+    // SAFETY: every session has its entry `MyProc`, which is only read.
     unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         let transaction = (*pg_sys::MyProc).lxid;
@@ -66,7 +66,7 @@ fn unless(refusal: PgSqlErrorCode, body: impl FnOnce()) -> Option<()> {
 
 /// Always ends the subtransaction, because an open subtransaction would abort the client's transaction.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
-    // SAFETY: restores the memory context and the resource owner, as a plpgsql exception block does.
+    // SAFETY: the memory context and the resource owner are restored, as PL/pgSQL does.
     unsafe {
         let (memory, resources) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
@@ -87,7 +87,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
 
 /// Returns whether the transaction cannot see later commits of other transactions.
 pub fn has_one_snapshot() -> bool {
-    // SAFETY: reads a variable.
+    // SAFETY: no other thread uses this variable.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }
 

@@ -46,7 +46,7 @@ impl Described {
 }
 
 pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
-    // SAFETY: in a transaction.
+    // SAFETY: `tuple` is read before its release.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -74,7 +74,7 @@ pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
 }
 
 pub fn may_select(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: in a transaction.
+    // SAFETY: a transaction is open.
     unsafe {
         pg_sys::pg_class_aclcheck(table, role, pg_sys::ACL_SELECT as pg_sys::AclMode) == pg_sys::AclResult::ACLCHECK_OK
     }
@@ -95,7 +95,7 @@ pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
 }
 
 pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: in a transaction. The lookup raises nothing.
+    // SAFETY: a transaction is open, and this call raises no ERROR.
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
 }
 
@@ -122,12 +122,8 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
 }
 
 /// Also finds a deferrable primary key, whose index PostgreSQL does not report as primary.
-///
-/// # Safety
-///
-/// `table` is open.
 unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
-    // SAFETY: reads the fixed part of each tuple.
+    // SAFETY: `table` is open, and each tuple is read before its release.
     unsafe {
         let list = pg_sys::RelationGetIndexList(table);
         if list.is_null() {
@@ -148,7 +144,7 @@ unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
 }
 
 unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyColumn> {
-    // SAFETY: the index has `indnkeyatts` key columns, each with an operator family and a type.
+    // SAFETY: `index` is open, and each key column has an operator family and a type.
     unsafe {
         let form = &*(*index).rd_index;
         let numbers = form.indkey.values.as_slice(form.indnatts as usize);
@@ -170,7 +166,7 @@ unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyCo
 }
 
 fn operator(oid: pg_sys::Oid) -> String {
-    // SAFETY: in a transaction.
+    // SAFETY: `tuple` is read before its release.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::OPEROID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -192,19 +188,19 @@ pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
 
 pub fn quoted(name: &str) -> String {
     let name = text::server(name);
-    // SAFETY: the name, or an allocated copy.
+    // SAFETY: the call returns `name` or an allocated copy, and both are C strings.
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
 /// Returns the name with its schema, because `character` without a schema means `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
-    // SAFETY: in a transaction. The name is copied.
+    // SAFETY: a transaction is open, and the name is copied.
     unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
 }
 
 pub(super) fn name_of_schema(oid: pg_sys::Oid) -> String {
-    // SAFETY: in a transaction. The name is copied.
+    // SAFETY: a transaction is open, and the name is copied.
     unsafe {
         let name = pg_sys::get_namespace_name(oid);
         if name.is_null() { String::new() } else { utf8(name) }

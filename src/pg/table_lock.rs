@@ -1,13 +1,13 @@
 use pgrx::pg_sys;
 
-/// CREATE TRIGGER takes this lock.
+/// Takes the same lock as CREATE TRIGGER.
 pub fn against_writes(table: pg_sys::Oid) {
-    // SAFETY: a lock on an OID, which need not exist. A transaction is open.
+    // SAFETY: a transaction is open, and the OID need not exist.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE) };
 }
 
-/// DROP TRIGGER takes this lock.
+/// Takes the same lock as DROP TRIGGER.
 pub fn exclusively(table: pg_sys::Oid) {
-    // SAFETY: as above.
+    // SAFETY: a transaction is open, and the OID need not exist.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE) };
 }

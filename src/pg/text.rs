@@ -1,6 +1,6 @@
 //! Text in the database's encoding.
 //!
-//! Invariant: stored text is written back byte for byte. Only messages are converted.
+//! Invariant: stored text keeps its bytes, because only messages are converted.
 
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
@@ -16,7 +16,7 @@ pub struct Text(Vec<u8>);
 
 impl Text {
     pub fn datum(&self) -> pg_sys::Datum {
-        // SAFETY: a valid pointer and length. PostgreSQL copies the bytes.
+        // SAFETY: pointer and length are those of `self.0`, and PostgreSQL copies the bytes.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
     }
 
@@ -61,7 +61,7 @@ impl FromDatum for Text {
         if is_null {
             return None;
         }
-        // SAFETY: the trait requires a text. The bytes are copied.
+        // SAFETY: the trait guarantees a text, whose bytes are copied.
         unsafe {
             let varlena = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
             Some(Self(pgrx::varlena_to_byte_slice(varlena).to_vec()))
@@ -79,15 +79,15 @@ impl IntoDatum for Text {
     }
 }
 
-// SAFETY: the value is a text in the caller's memory context.
+// SAFETY: `box_into` returns a text from the caller's memory context.
 unsafe impl BoxRet for Text {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-        // SAFETY: as above.
+        // SAFETY: `datum()` returns a text, as the SQL declaration says.
         unsafe { fcinfo.return_raw_datum(self.datum()) }
     }
 }
 
-// SAFETY: the SQL type is text.
+// SAFETY: `Text` declares the SQL type of `String`, which is text.
 unsafe impl SqlTranslatable for Text {
     const TYPE_IDENT: &'static str = String::TYPE_IDENT;
     const TYPE_ORIGIN: TypeOrigin = String::TYPE_ORIGIN;
@@ -96,7 +96,7 @@ unsafe impl SqlTranslatable for Text {
 }
 
 fn is_utf8() -> bool {
-    // SAFETY: reads a variable.
+    // SAFETY: the function only reads a variable.
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
@@ -111,11 +111,8 @@ pub fn message(message: &str, max: usize) -> Text {
     Text::from(shown.as_str())
 }
 
-/// # Safety
-///
-/// The argument must be a valid C string.
 pub unsafe fn utf8(text: *const c_char) -> String {
-    // SAFETY: PostgreSQL returns the string or a converted string, which is copied.
+    // SAFETY: the caller passes a C string, and the result is copied.
     unsafe {
         let length = CStr::from_ptr(text).to_bytes().len() as i32;
         let converted = pg_sys::pg_server_to_any(text, length, pg_sys::pg_enc::PG_UTF8 as i32);
@@ -124,13 +121,13 @@ pub unsafe fn utf8(text: *const c_char) -> String {
 }
 
 pub fn type_name(kind: pg_sys::Oid) -> String {
-    // SAFETY: in a transaction. The name is copied.
+    // SAFETY: a transaction is open, and the name is copied.
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 
 pub fn server(text: &str) -> CString {
     let text = super::catalog::c_name(text.as_bytes());
-    // SAFETY: PostgreSQL returns the string or a converted string, which is copied.
+    // SAFETY: PostgreSQL returns a C string, which is copied.
     unsafe {
         let length = text.to_bytes().len() as i32;
         let converted = pg_sys::pg_any_to_server(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);

@@ -27,15 +27,15 @@ impl Firing {
         unsafe { (*self.0).tg_relation }
     }
 
-    /// Returns the partition of the row, if the table is partitioned.
+    /// Returns the trigger's table. For a partitioned table, this is the row's partition.
     pub fn table(self) -> pg_sys::Oid {
-        // SAFETY: the relation is open.
+        // SAFETY: the trigger's relation is open while the trigger runs.
         unsafe { (*self.relation()).rd_id }
     }
 
     pub fn is_on(self, table: pg_sys::Oid) -> bool {
         let here = self.table();
-        // SAFETY: in a transaction.
+        // SAFETY: the trigger's relation is open, and so is a transaction.
         here == table
             || unsafe {
                 let is_partition = (*(*self.relation()).rd_rel).relispartition;
@@ -44,7 +44,7 @@ impl Firing {
     }
 
     pub fn argument(self) -> Option<String> {
-        // SAFETY: a trigger has `tgnargs` arguments, which are C strings.
+        // SAFETY: the trigger has `tgnargs` arguments, and each is a C string.
         unsafe {
             let trigger = &*(*self.0).tg_trigger;
             (trigger.tgnargs > 0).then(|| utf8(*trigger.tgargs))
@@ -72,7 +72,7 @@ impl Firing {
     }
 
     pub fn new_rows(self) -> i64 {
-        // SAFETY: the transition table is valid or null.
+        // SAFETY: `tg_newtable` is a tuplestore or null.
         unsafe {
             let rows = (*self.0).tg_newtable;
             if rows.is_null() { 0 } else { pg_sys::tuplestore_tuple_count(rows) }
@@ -80,7 +80,7 @@ impl Firing {
     }
 
     pub fn values(self, version: Version, numbers: &[i32]) -> Option<Vec<pg_sys::Datum>> {
-        // SAFETY: a row trigger has the rows of its event, in the relation's format.
+        // SAFETY: the tuples of a row trigger have the columns of its relation.
         unsafe {
             let is_update = (*self.0).tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
             let tuple = match version {

@@ -18,16 +18,16 @@ mod c {
     use super::{PartitionTupleRouting, TimeoutHandler, c_char, c_int, c_long, pg_sys};
 
     unsafe extern "C-unwind" {
-        // utils/timeout.h
+        // Declared in utils/timeout.h.
         pub fn RegisterTimeout(id: c_int, handler: Option<TimeoutHandler>) -> c_int;
         pub fn enable_timeout_after(id: c_int, delay_ms: c_int);
         pub fn disable_timeout(id: c_int, keep_indicator: bool);
-        // commands/sequence.h
+        // Declared in commands/sequence.h.
         pub fn ResetSequenceCaches();
         // pgrx's wrappers of tcop/tcopprot.h and postmaster/interrupt.h cannot be signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
-        // commands/async.h
+        // Declared in commands/async.h.
         pub fn Async_Notify(channel: *const c_char, payload: *const c_char);
         // pgrx's wrappers of access/xact.h, fmgr.h and commands/trigger.h lose an ERROR's SQLSTATE and context.
         pub fn CommitTransactionCommand();
@@ -43,7 +43,7 @@ mod c {
         ) -> c_int;
         pub fn SPI_cursor_fetch(cursor: pg_sys::Portal, forward: bool, count: c_long);
         pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
-        // executor/execPartition.h
+        // Declared in executor/execPartition.h.
         pub fn ExecSetupPartitionTupleRouting(
             estate: *mut pg_sys::EState,
             table: pg_sys::Relation,
@@ -56,9 +56,9 @@ mod c {
             estate: *mut pg_sys::EState,
         ) -> *mut pg_sys::ResultRelInfo;
         pub fn ExecCleanupTupleRouting(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting);
-        // catalog/partition.h
+        // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // parser/parse_param.h
+        // Declared in parser/parse_param.h.
         pub fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int);
         // pgrx's wrappers of parser/parser.h, parser/parse_expr.h and utils/ruleutils.h lose an ERROR's SQLSTATE and
         // position.
@@ -88,79 +88,55 @@ pub fn register_timeout(handler: TimeoutHandler) -> c_int {
 }
 
 /// Can raise a FATAL, but no ERROR.
-///
-/// # Safety
-///
-/// The timeout must be registered.
 pub unsafe fn enable_timeout_after(id: c_int, delay_ms: c_int) {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller has registered the timeout.
     unsafe { c::enable_timeout_after(id, delay_ms) };
 }
 
-/// Can raise a FATAL, but no ERROR.
-///
-/// # Safety
-///
-/// The timeout must be registered.
 pub unsafe fn disable_timeout(id: c_int) {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller has registered the timeout.
     unsafe { c::disable_timeout(id, false) };
 }
 
 /// The channel's name must have 1 to 63 bytes.
 pub fn async_notify(channel: &CStr, payload: &CStr) {
-    // SAFETY: valid C strings, which PostgreSQL copies. An ERROR becomes a panic.
+    // SAFETY: both arguments are C strings, and an ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };
 }
 
 pub fn reset_sequence_caches() {
-    // SAFETY: frees memory of this process.
+    // SAFETY: the call only frees memory of this process.
     unsafe { c::ResetSequenceCaches() };
 }
 
 pub const DIE: unsafe extern "C-unwind" fn(c_int) = c::die;
 pub const RELOAD: unsafe extern "C-unwind" fn(c_int) = c::SignalHandlerForConfigReload;
 
-/// # Safety
-///
-/// A transaction must be open.
 pub unsafe fn commit_transaction_command() {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller has opened a transaction.
     unsafe { c::CommitTransactionCommand() };
 }
 
-/// # Safety
-///
-/// `info` must be writable.
 pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller passes a writable `info`.
     unsafe { c::fmgr_info(function, info) };
 }
 
-/// # Safety
-///
-/// The frame must contain the arguments of the function at `address`.
 pub unsafe fn call(
     address: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
     frame: pg_sys::FunctionCallInfo,
 ) -> pg_sys::Datum {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller has put the function's arguments into `frame`.
     unsafe { address(frame) }
 }
 
-/// # Safety
-///
-/// A transaction must be open.
 pub unsafe fn after_trigger_set_state(statement: *mut pg_sys::ConstraintsSetStmt) {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller has opened a transaction.
     unsafe { c::AfterTriggerSetState(statement) };
 }
 
-/// # Safety
-///
-/// A transaction must be open.
 pub unsafe fn after_trigger_fire_deferred() {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller has opened a transaction.
     unsafe { c::AfterTriggerFireDeferred() };
 }
 
@@ -171,7 +147,7 @@ pub unsafe fn exec_setup_partition_tuple_routing(
     estate: *mut pg_sys::EState,
     table: pg_sys::Relation,
 ) -> *mut PartitionTupleRouting {
-    // SAFETY: guaranteed by the caller. An ERROR becomes a panic.
+    // SAFETY: `table` is open, and an ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecSetupPartitionTupleRouting(estate, table)) }
 }
 
@@ -186,7 +162,7 @@ pub unsafe fn exec_find_partition(
     slot: *mut pg_sys::TupleTableSlot,
     estate: *mut pg_sys::EState,
 ) -> *mut pg_sys::ResultRelInfo {
-    // SAFETY: guaranteed by the caller. An ERROR becomes a panic.
+    // SAFETY: `slot` has a row of the table, and an ERROR becomes a panic.
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             c::ExecFindPartition(state, (*state).rootResultRelInfo, routing, slot, estate)
@@ -194,59 +170,39 @@ pub unsafe fn exec_find_partition(
     }
 }
 
-/// # Safety
-///
-/// `state` and `routing` are the arguments of [`exec_find_partition`].
 pub unsafe fn exec_cleanup_tuple_routing(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting) {
-    // SAFETY: guaranteed by the caller. An ERROR becomes a panic.
+    // SAFETY: `routing` was set up for `state`, and an ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecCleanupTupleRouting(state, routing)) };
 }
 
 /// Returns all ancestors of the partition, the parent first.
-///
-/// # Safety
-///
-/// `table` is a partition.
 pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller passes a partition, and an ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
 }
 
-/// # Safety
-///
-/// `text` is a valid C string.
 pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller passes a valid C string.
     unsafe { c::raw_parser(text, mode) }
 }
 
-/// # Safety
-///
-/// `node` comes from the parser. `state` contains the tables that `node` names.
 pub unsafe fn transform_expr(
     state: *mut pg_sys::ParseState,
     node: *mut pg_sys::Node,
     kind: pg_sys::ParseExprKind::Type,
 ) -> *mut pg_sys::Node {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller passes a node of the parser, and `state` contains the node's tables.
     unsafe { c::transformExpr(state, node, kind) }
 }
 
-/// # Safety
-///
-/// `node` is an expression that reads no other table than `relation`.
 pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid) -> *mut c_char {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller passes an expression that reads only columns of `relation`.
     unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
-/// Calls the hook that label providers such as sepgsql have set. InvokeFunctionExecuteHook() does the same.
-///
-/// # Safety
-///
-/// A transaction must be open.
+/// Calls the hook of security label providers such as sepgsql, as InvokeFunctionExecuteHook() does.
 pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
-    // SAFETY: a library has set the hook. The caller guarantees a transaction.
+    // SAFETY: a loaded library has set the hook, and the caller has opened a transaction.
     unsafe {
         if let Some(hook) = pg_sys::object_access_hook {
             hook(
@@ -260,36 +216,23 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     }
 }
 
-/// # Safety
-///
-/// `types` points to `count` types, which stay valid until the query is parsed.
 pub unsafe fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int) {
-    // SAFETY: guaranteed by the caller. A lack of memory becomes a panic.
+    // SAFETY: the caller keeps `types` valid until the query is parsed, and an ERROR becomes a panic.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::setup_parse_fixed_parameters(state, types, count)) };
 }
 
-/// # Safety
-///
-/// SPI must be connected. `values` has one entry for each parameter of the plan.
 pub unsafe fn spi_execute_plan(plan: pg_sys::SPIPlanPtr, values: pg_sys::ParamListInfo) -> c_int {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller has connected SPI, and `values` has an entry for each parameter.
     unsafe { c::SPI_execute_plan_with_paramlist(plan, values, false, 0) }
 }
 
-/// # Safety
-///
-/// SPI must be connected, and the cursor open.
 pub unsafe fn spi_cursor_fetch(cursor: pg_sys::Portal, count: i64) {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller has connected SPI and opened the cursor.
     unsafe { c::SPI_cursor_fetch(cursor, true, count) }
 }
 
-/// Jumps to PostgreSQL's handler.
-///
-/// # Safety
-///
-/// No frame between the caller and the handler may hold a value with a destructor.
+/// Jumps to PostgreSQL's ERROR handler.
 pub unsafe fn re_throw_error(error: *mut pg_sys::ErrorData) -> ! {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller guarantees that no frame up to the handler holds a value with a destructor.
     unsafe { c::ReThrowError(error) }
 }

@@ -1,5 +1,4 @@
-//! Reads PostgreSQL's own time zone data, so that awty's times agree with `AT TIME ZONE`. [`canonical`] refuses
-//! abbreviations and POSIX forms.
+//! Reads PostgreSQL's own time zone data, so that awty's times agree with `AT TIME ZONE`.
 
 use awty_core::repeat::{Remembered, Span, Zone};
 use pgrx::pg_sys;
@@ -20,7 +19,7 @@ impl Zone for Data {
         let second: pg_sys::pg_time_t = t.div_euclid(SECOND);
         let (mut before, mut after, mut boundary) = (0, 0, 0);
         let (mut before_dst, mut after_dst) = (0, 0);
-        // SAFETY: the zone is never freed.
+        // SAFETY: PostgreSQL never frees a zone, so the pointer stays valid.
         let found = unsafe {
             pg_sys::pg_next_dst_boundary(
                 &second,
@@ -45,9 +44,9 @@ pub fn find(name: &str) -> Option<Local> {
         return Some(zone);
     }
     let c_name = CString::new(name).ok()?;
-    // SAFETY: a valid C string.
+    // SAFETY: `c_name` is a C string.
     let zone = unsafe { pg_sys::pg_tzset(c_name.as_ptr()) };
-    // SAFETY: PostgreSQL has returned the zone, and refuses zones with leap seconds.
+    // SAFETY: `zone` is not null, so PostgreSQL has loaded it.
     if zone.is_null() || !unsafe { pg_sys::pg_tz_acceptable(zone) } {
         return None;
     }
@@ -88,7 +87,7 @@ fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
 
 fn enumerate() -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
-    // SAFETY: each zone is valid until the next call, and its name is copied. An ERROR resets the memory context.
+    // SAFETY: each zone is valid until the next call, and its name is copied.
     unsafe {
         let search = pg_sys::pg_tzenumerate_start();
         loop {
