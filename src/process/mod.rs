@@ -20,20 +20,20 @@ static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
 pub fn was_terminated_by_another() -> bool {
     let by = TERMINATED_BY.load(Ordering::Relaxed);
-    // SAFETY: a global of this process.
+    // SAFETY: no other thread uses this variable.
     by != 0 && by != unsafe { pg_sys::MyProcPid }
 }
 
 unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: the kernel passes a valid pointer. All calls are safe in a signal handler.
+    // SAFETY: the kernel passes a valid `info`, and all calls are safe in a signal handler.
     unsafe {
         let _ = TERMINATED_BY.compare_exchange(0, (*info).si_pid(), Ordering::Relaxed, Ordering::Relaxed);
         unbound::DIE(signal);
     }
 }
 
-/// Makes the C library keep freed memory. By default, the library returns memory to the kernel once 128 kB are free.
-/// The library raises this limit when a process frees a larger block, as this function does.
+/// Makes the C library keep freed memory, because freeing one large block raises the limit above which it returns
+/// memory to the kernel.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -58,7 +58,7 @@ pub fn describe(
         bgw_flags: (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as i32,
         bgw_start_time: pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished,
         bgw_restart_time: restart,
-        // SAFETY: this process's PID. It is 0 in the postmaster.
+        // SAFETY: no other thread uses this variable.
         bgw_notify_pid: if assignment.is_some() { unsafe { pg_sys::MyProcPid } } else { 0 },
         ..Default::default()
     };
@@ -68,7 +68,7 @@ pub fn describe(
     copy(&mut worker.bgw_function_name, function);
     if let Some(assignment) = assignment {
         const { assert!(size_of::<Assignment>() <= pg_sys::BGW_EXTRALEN as usize) };
-        // SAFETY: plain bytes. The size is asserted above.
+        // SAFETY: an assignment is plain data, and fits into `bgw_extra`.
         unsafe { worker.bgw_extra.as_mut_ptr().cast::<Assignment>().write_unaligned(assignment) };
     }
     worker
@@ -81,13 +81,13 @@ fn copy(to: &mut [c_char], text: &CStr) {
 }
 
 pub fn assignment() -> Assignment {
-    // SAFETY: `describe` wrote the value, and the postmaster passed it on.
+    // SAFETY: `describe` wrote the assignment, and the postmaster passed it on.
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
-/// Keeps the handler of SIGINT, because a SIGINT cancels the current run.
+/// Keeps PostgreSQL's handler of SIGINT, because a SIGINT cancels the current run.
 pub fn listen_to_signals() {
-    // SAFETY: installs PostgreSQL's own handlers.
+    // SAFETY: `action` is filled in completely, and all handlers are safe in a signal.
     unsafe {
         #[cfg(not(feature = "pg18"))]
         use pg_sys::pqsignal;
@@ -107,7 +107,7 @@ pub fn listen_to_signals() {
 }
 
 pub fn answer_signals() {
-    // SAFETY: outside of critical sections, with the handlers installed.
+    // SAFETY: no critical section is open, and the signal handlers are installed.
     unsafe {
         pgrx::check_for_interrupts!();
         if (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0 {
@@ -126,7 +126,7 @@ fn wait_event() -> u32 {
     {
         use std::sync::OnceLock;
         static EVENT: OnceLock<u32> = OnceLock::new();
-        // SAFETY: a constant C string.
+        // SAFETY: the event's name is a C string.
         *EVENT.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"AwtyWaitForSlot".as_ptr()) })
     }
     #[cfg(not(any(feature = "pg17", feature = "pg18")))]
@@ -138,12 +138,12 @@ pub fn report(activity: Option<&CStr>) {
         Some(text) => (pg_sys::BackendState::STATE_RUNNING, text.as_ptr()),
         None => (pg_sys::BackendState::STATE_IDLE, std::ptr::null()),
     };
-    // SAFETY: null or a constant C string.
+    // SAFETY: `text` is null or a C string.
     unsafe { pg_sys::pgstat_report_activity(state, text) };
 }
 
 pub fn report_statistics(now: bool) {
-    // SAFETY: called between transactions.
+    // SAFETY: no transaction is open.
     unsafe {
         pg_sys::pgstat_report_stat(now);
     }
@@ -151,22 +151,20 @@ pub fn report_statistics(now: bool) {
 
 /// The postmaster does not restart a process that exits with code 0.
 pub fn exit(code: i32) -> ! {
-    // SAFETY: PostgreSQL's own way to end the process.
+    // SAFETY: `proc_exit` runs the exit callbacks, and never returns.
     unsafe { pg_sys::proc_exit(code) };
     #[cfg(feature = "pg18")]
     unreachable!()
 }
 
-/// Returns whether the postmaster has exited. This process must then exit, because this process would keep a new server
-/// from starting.
+/// Returns whether the postmaster has exited. A process that stays would keep a new server from starting.
 pub fn is_orphan() -> bool {
-    // SAFETY: a global of this process.
+    // SAFETY: no other thread uses this variable.
     let postmaster = unsafe { pg_sys::PostmasterPid };
     u32::try_from(postmaster).is_ok_and(|postmaster| postmaster != std::os::unix::process::parent_id())
 }
 
-/// Returns whether a command such as DROP DATABASE waits for connections to end. The command waits at most five
-/// seconds.
+/// Returns whether a command such as DROP DATABASE waits for connections to end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,
@@ -177,7 +175,7 @@ pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
         locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
     };
     let mode = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: takes the lock mode of a new connection, without waiting, and releases it at once.
+    // SAFETY: the lock is taken without waiting, and is released at once.
     unsafe {
         match pg_sys::LockAcquire(&tag, mode, true, true) {
             pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL => true,

@@ -10,17 +10,17 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Like DISCARD ALL, but keeps settings and ignores LISTEN. The end of the transaction has restored the settings, and
-/// awty refuses LISTEN.
+/// Does what DISCARD ALL does, except for settings, which the end of the transaction has restored, and LISTEN, which
+/// awty refuses.
 pub fn clean() {
     if !has_temporary_schema() {
-        // SAFETY: outside of a transaction, no portal, prepared statement or lock belongs to one.
+        // SAFETY: no transaction is open, so no portal is active.
         unsafe { drop_all() };
         IS_CLEAN.set(true);
         return;
     }
     let done = transaction(|| {
-        // SAFETY: each call does nothing if there is nothing to drop.
+        // SAFETY: a transaction is open, and no portal is active.
         unsafe {
             drop_all();
             pg_sys::ResetTempTableNamespace();
@@ -37,16 +37,13 @@ pub fn clean() {
 
 fn has_temporary_schema() -> bool {
     let (mut schema, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
-    // SAFETY: a getter.
+    // SAFETY: the function only writes into `schema` and `toast`.
     unsafe { pg_sys::GetTempNamespaceState(&mut schema, &mut toast) };
     schema != pg_sys::InvalidOid
 }
 
-/// # Safety
-///
-/// No portal is active.
 unsafe fn drop_all() {
-    // SAFETY: guaranteed by the caller. A portal that has survived its transaction holds none of its resources.
+    // SAFETY: no portal is active, and surviving portals hold no resources of a transaction.
     unsafe {
         pg_sys::PortalHashTableDeleteAll();
         pg_sys::DropAllPreparedStatements();

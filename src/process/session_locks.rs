@@ -46,7 +46,7 @@ fn hold_too(lock: Lock) {
 
 pub fn let_go() {
     for (relation, mode) in HELD.take().into_iter().flat_map(|held| held.locks) {
-        // SAFETY: only `hold_too` locks it for the session.
+        // SAFETY: `hold_too` has locked the relation for the session.
         unsafe { pg_sys::UnlockRelationIdForSession(&mut id(relation), mode) };
     }
 }
@@ -54,7 +54,7 @@ pub fn let_go() {
 /// A process that exits between transactions must release its session locks, because PostgreSQL releases them only at
 /// an abort.
 pub fn give_all_back() {
-    // SAFETY: this process needs no lock any more.
+    // SAFETY: the process exits, so it needs no lock any more.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };
 }
 

@@ -26,7 +26,7 @@ pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// The commit of `body` waits for the local flush, but not for standbys. The flush includes all earlier commits.
+/// Runs `body`, whose commit waits for the local flush but not for standbys. The flush includes all earlier commits.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();
@@ -35,7 +35,7 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
 }
 
 pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
-    // SAFETY: this process's own setting.
+    // SAFETY: no other thread uses this setting.
     let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;
     if settings::synchronous_commit() && is_flushed { body() } else { flushed(body) }
 }
@@ -45,7 +45,7 @@ pub fn set(name: &CStr, value: &CStr) {
 }
 
 fn set_or_reset(name: &CStr, value: Option<&CStr>) {
-    // SAFETY: settings that any user may change, and valid values.
+    // SAFETY: `name` is a C string, and `value` is a C string or null.
     unsafe {
         pg_sys::SetConfigOption(
             name.as_ptr(),

@@ -2,20 +2,17 @@ use pgrx::pg_sys;
 
 /// Safe to call in a signal handler.
 pub fn is_waiting() -> bool {
-    // SAFETY: MyProc is set before a transaction can run.
+    // SAFETY: `MyProc` is null or this process's entry in shared memory.
     unsafe { is_in_wait(pg_sys::MyProc) }
 }
 
 pub fn is_process_waiting(pid: i32) -> bool {
-    // SAFETY: the entry stays in shared memory after its process ends. A stale value is harmless.
+    // SAFETY: the entry stays in shared memory after its process ends.
     unsafe { is_in_wait(pg_sys::BackendPidGetProc(pid)) }
 }
 
-/// # Safety
-///
-/// `process` is null or one of PostgreSQL's entries in shared memory.
 unsafe fn is_in_wait(process: *const pg_sys::PGPROC) -> bool {
-    // SAFETY: the caller guarantees the entry. Another process may write the field.
+    // SAFETY: a `process` that is not null is an entry in shared memory.
     !process.is_null()
         && unsafe { (&raw const (*process).syncRepState).read_volatile() } == pg_sys::SYNC_REP_WAITING as i32
 }

@@ -28,7 +28,7 @@ fn ms(duration: Duration) -> c_int {
 
 pub fn arm(timeout: Duration) {
     STRIKES.store(0, Ordering::Relaxed);
-    // SAFETY: `register` has registered both.
+    // SAFETY: `register` has registered both timers.
     unsafe {
         unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout));
         unbound::enable_timeout_after(TERMINATE.load(Ordering::Relaxed), ms(timeout + GRACE));
@@ -39,26 +39,26 @@ pub fn arm_cancel(timeout: Duration) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(register);
     STRIKES.store(0, Ordering::Relaxed);
-    // SAFETY: just registered.
+    // SAFETY: `register` has registered the timer.
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout)) };
 }
 
-/// Ends the session [`GRACE`] after the cancellation by [`arm_cancel`] or `statement_timeout`, because the function can
-/// catch the cancellation and then change `statement_timeout`.
+/// Ends the session [`GRACE`] after its cancellation by [`arm_cancel`] or `statement_timeout`, because the function can
+/// catch the cancellation.
 pub fn arm_terminate(timeout: Duration) {
-    // SAFETY: reads a setting.
+    // SAFETY: no other thread uses this setting.
     let of_statement = u64::try_from(unsafe { pg_sys::StatementTimeout }).unwrap_or_default();
     let of_statement = Some(Duration::from_millis(of_statement)).filter(|time| !time.is_zero());
     let cancelled = of_statement.map_or(timeout, |time| time.min(timeout));
-    // SAFETY: `arm_cancel` has registered it.
+    // SAFETY: `arm_cancel` has registered the timer.
     unsafe { unbound::enable_timeout_after(TERMINATE.load(Ordering::Relaxed), ms(cancelled + GRACE)) };
 }
 
 pub fn disarm_cancel() -> bool {
     if CANCEL.load(Ordering::Relaxed) < 0 {
-        return false; // the function was not found, so nothing has been armed
+        return false; // `arm_cancel` has never run, so no timer is armed
     }
-    // SAFETY: both are registered, and this process's own flag.
+    // SAFETY: both timers are registered, and the flag belongs to this process.
     unsafe {
         unbound::disable_timeout(CANCEL.load(Ordering::Relaxed));
         unbound::disable_timeout(TERMINATE.load(Ordering::Relaxed));
@@ -71,7 +71,7 @@ pub fn disarm_cancel() -> bool {
 }
 
 pub fn disarm() -> u32 {
-    // SAFETY: the timer is registered, and the flag is this process's own.
+    // SAFETY: both timers are registered, and the flag belongs to this process.
     unsafe {
         unbound::disable_timeout(CANCEL.load(Ordering::Relaxed));
         unbound::disable_timeout(TERMINATE.load(Ordering::Relaxed));
@@ -89,7 +89,7 @@ unsafe extern "C" fn cancel() {
         return;
     }
     STRIKES.store(1, Ordering::Relaxed);
-    // SAFETY: flags that signal handlers may write.
+    // SAFETY: a signal handler may write these flags and set the latch.
     unsafe {
         (&raw mut pg_sys::QueryCancelPending).write_volatile(1);
         (&raw mut pg_sys::InterruptPending).write_volatile(1);
@@ -102,7 +102,7 @@ unsafe extern "C" fn terminate() {
         return;
     }
     STRIKES.store(2, Ordering::Relaxed);
-    // SAFETY: flags that signal handlers may write.
+    // SAFETY: a signal handler may write these flags and set the latch.
     unsafe {
         (&raw mut pg_sys::ProcDiePending).write_volatile(1);
         (&raw mut pg_sys::InterruptPending).write_volatile(1);

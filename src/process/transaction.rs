@@ -1,5 +1,4 @@
-//! Invariant: when [`transaction`] returns, no transaction is open. After a failure, all changes are rolled back. After
-//! a FATAL error, [`transaction`] does not return.
+//! Invariant: when [`transaction`] returns, no transaction is open. After a failure, all changes are rolled back.
 
 use super::session_locks;
 use crate::pg::catch::{Failure, catch};
@@ -25,7 +24,7 @@ pub fn transaction_for_vacuum<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R,
 
 fn begin_and_end<R>(is_block: bool, body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     PgTryBuilder::new(AssertUnwindSafe(|| {
-        // SAFETY: no transaction is open. The body leaves this snapshot on top.
+        // SAFETY: no transaction is open, so a new one can start.
         unsafe {
             pg_sys::SetCurrentStatementStartTimestamp();
             pg_sys::StartTransactionCommand();
@@ -37,7 +36,7 @@ fn begin_and_end<R>(is_block: bool, body: impl FnOnce() -> Verdict<R>) -> Result
         }
         match body() {
             Verdict::Commit(result) => {
-                // SAFETY: pops the snapshot that was pushed above.
+                // SAFETY: `body` has left the snapshot from above on top of the stack.
                 unsafe { pg_sys::PopActiveSnapshot() };
                 commit(is_block).map(|()| result)
             }
@@ -54,7 +53,7 @@ fn begin_and_end<R>(is_block: bool, body: impl FnOnce() -> Verdict<R>) -> Result
 
 fn commit(is_block: bool) -> Result<(), Failure> {
     citus::before_commit();
-    // SAFETY: the block ends with its transaction. The closure only calls C.
+    // SAFETY: a transaction is open, and the closure only calls C.
     unsafe {
         if is_block {
             pg_sys::EndTransactionBlock(false);
@@ -65,7 +64,7 @@ fn commit(is_block: bool) -> Result<(), Failure> {
 }
 
 fn roll_back() {
-    // SAFETY: an abort is required after an error. Without a transaction, it does nothing.
+    // SAFETY: the call is allowed after an error, and does nothing without a transaction.
     unsafe { pg_sys::AbortOutOfAnyTransaction() };
     session_locks::forget();
 }

@@ -15,14 +15,13 @@ const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DA
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return };
-    // SAFETY: VACUUM's own lock mode. The transaction keeps the lock.
+    // SAFETY: a transaction is open, and its end releases the lock.
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
         return;
     }
-    // Switches off the cost-based delay of VACUUM, because the table's own setting for this delay applies only to
-    // autovacuum.
+    // Switches off the cost-based delay, because the table's own setting for it applies only to autovacuum.
     session_settings::set(c"vacuum_cost_delay", c"0");
-    // SAFETY: a transaction is open, without a block of several statements.
+    // SAFETY: a transaction without a block is open, so VACUUM may commit.
     unsafe {
         pg_sys::PopActiveSnapshot();
         execute(VACUUM);
@@ -31,12 +30,8 @@ pub fn future_job() {
 }
 
 /// Executes the statement as pg_cron's `ExecuteSqlString` does.
-///
-/// # Safety
-///
-/// A transaction must be open, with no snapshot on the stack.
 unsafe fn execute(statement: &'static CStr) {
-    // SAFETY: the memory contexts of the parse tree and the portal outlast the commits.
+    // SAFETY: a transaction without a snapshot is open, and `context` outlasts the statement's commits.
     unsafe {
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
@@ -68,7 +63,7 @@ unsafe fn execute(statement: &'static CStr) {
 
 pub fn pages_of_future_job() -> u32 {
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return 0 };
-    // SAFETY: the table exists. Its lock is kept until the transaction ends.
+    // SAFETY: the table exists, and its lock is held until the transaction ends.
     unsafe {
         let relation = pg_sys::table_open(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let pages = pg_sys::RelationGetNumberOfBlocksInFork(relation, pg_sys::ForkNumber::MAIN_FORKNUM);
