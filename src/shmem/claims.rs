@@ -8,13 +8,13 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Suspects wait for the maintainer to remove a dead worker's run from `awty_internal.in_flight`, but at most this
-/// long.
+/// Longest wait of a suspected check until the maintainer has removed a dead worker's run from
+/// `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves a free entry, or else the oldest entry of a dead worker. The failure of the dead worker's run is then
-    /// not counted against the run's checks.
+    /// Reserves a free entry, or else the oldest entry of a dead worker. The run of this worker then does not count
+    /// against its checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -47,7 +47,7 @@ impl SharedState {
         free
     }
 
-    /// Skips unused entries, because entries are large and a scan is slow.
+    /// Skips entries that were never used, because scanning the large entries is slow.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
@@ -68,8 +68,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// A suspect must wait while `awty_internal.in_flight` contains checks of a dead worker, because a crash of the
-    /// suspect would also count against them.
+    /// Returns `false` while checks of a dead worker are in `awty_internal.in_flight`, because a crash would also count
+    /// against these checks.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

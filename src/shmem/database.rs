@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// The database was not inspected since the server started.
+    /// The database has not been inspected since the server started.
     Unknown,
     Ready,
     Held,
@@ -54,7 +54,7 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Checks that were due before this time were missed.
+    /// Checks that were due before this time count as missed.
     pub able_since: Timestamp,
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
@@ -62,7 +62,7 @@ pub struct Database {
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
-    /// Counter that grows with each crash or exit that is counted against a check.
+    /// Number of times that a crash or exit was counted against checks.
     pub suspected: u64,
     pub dead_rows: DeadRows,
     /// The next search for leftover rows of `awty_internal.check_stat` starts after this id.

@@ -1,4 +1,4 @@
-//! Invariant: if a job loses its row in shared memory, `jobs_left` is set. The maintainer then removes the job from
+//! Invariant: if a job loses its row in shared memory, `jobs_left` is set, so that the maintainer removes the job from
 //! `awty_internal.job_stat`.
 
 use super::SharedState;
@@ -113,7 +113,7 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// If a job has lost its row, also returns the names of all jobs with a row.
+    /// Returns the changed figures. If a job has lost its row, also returns the names of all jobs with a row.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());

@@ -1,7 +1,7 @@
 //! Two files in `pg_stat/` tell the next start how the server ended, because a crash clears shared memory.
 //!
-//! The postmaster writes the first file at a clean shutdown. The second file names the suspect in quarantine, because
-//! only this suspect is blamed for a crash.
+//! The postmaster writes the first file at a clean shutdown. The second file names the worker whose check is in
+//! quarantine, because only this check is blamed for a crash.
 
 use pgrx::{pg_guard, pg_sys};
 
@@ -10,19 +10,18 @@ const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
 pub type EntryId = (u32, i32);
 
-/// The postmaster calls this when it creates shared memory.
 pub fn was_clean() -> bool {
     let clean = std::fs::remove_file(CLEAN).is_ok();
-    // SAFETY: the callback ignores its argument. The library is never unloaded.
+    // SAFETY: the callback ignores its argument, and its library is never unloaded.
     unsafe { pg_sys::on_shmem_exit(Some(leave_clean), pg_sys::Datum::from(0)) };
     clean
 }
 
 #[pg_guard]
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
-    // SAFETY: a flag that is set at the start.
+    // SAFETY: PostgreSQL sets this flag at the start of a process, and never changes it.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // Without the file, awty treats the next start as after a crash, so some checks run alone for a while.
+        // Without the file, the next start counts as one after a crash, so some checks run alone for a while.
         let _ = std::fs::write(CLEAN, "");
     }
 }

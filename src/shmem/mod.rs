@@ -25,7 +25,7 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// At most this many databases can have awty. awty ignores further databases and logs a message.
+/// awty ignores further databases, and logs a message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
 /// At most this many roles have an entry. If more roles have work, the roles with the latest due times wait for the
@@ -38,7 +38,7 @@ pub struct SharedState {
     pub heartbeat: Timestamp,
     pub clean_start: bool,
     pub quarantined: Option<marks::EntryId>,
-    /// Counter that grows with each `awty.adopt()`, so that sessions check again whether their database is held.
+    /// Number of calls of `awty.adopt()`. After a change, sessions check again whether their database is held.
     pub adoptions: u64,
     /// Number of starts and ends of workers. When a role is served, its entry stores this number. The role with the
     /// smallest stored number is served first.
@@ -54,10 +54,10 @@ pub struct SharedState {
     used: usize,
 }
 
-// SAFETY: plain values without pointers into a process.
+// SAFETY: the state consists of plain values without pointers into a process.
 unsafe impl PGRXSharedMemory for SharedState {}
 
-// SAFETY: the name is awty's own.
+// SAFETY: no other library uses the lock's name.
 static SHARED: PgLwLock<SharedState> = unsafe { PgLwLock::new(c"awty") };
 static PRESENT: AtomicBool = AtomicBool::new(false);
 
@@ -188,10 +188,10 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }
 
-/// Corrects PostgreSQL's counter of held interrupts. If a library such as Citus catches an ERROR during an abort, the
-/// counter becomes negative. Then pgrx does not release the lock on shared memory, and the process answers no signals.
+/// Corrects PostgreSQL's counter of held interrupts, which becomes negative if a library such as Citus catches an ERROR
+/// during an abort. With a negative counter, pgrx would not release the lock on shared memory.
 fn correct_held_interrupts() {
-    // SAFETY: a global of this process. No signal handler changes it.
+    // SAFETY: the process has one thread, and no signal handler changes this variable.
     unsafe {
         if pg_sys::InterruptHoldoffCount > u32::MAX / 2 {
             pg_sys::InterruptHoldoffCount = 0;

@@ -12,15 +12,15 @@ pub struct RoleEntry {
     pub due: Timestamp,
     /// Earliest due time of the checks that a worker is handling, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
-    /// Time at which a worker must search for the checks of a prepared transaction, and due time of the first such
-    /// check.
+    /// First, the time of the next search for checks of prepared transactions. Second, the due time at which this
+    /// search starts.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Number of consecutive failures of the role's workers. A worker fails if it cannot connect, read or write, or is
-    /// terminated during a run.
+    /// Number of consecutive workers of the role that could not connect, read or write, or were terminated during a
+    /// run.
     pub failures: u32,
     pub last_served: u64,
-    /// Hash of the last logged invalid job rows.
+    /// Hash of the invalid job rows that were logged last.
     pub complaint: u64,
 }
 

@@ -1,10 +1,9 @@
 //! Announces a transaction's checks to the launcher.
 //!
-//! Invariant: nothing is announced before the commit.
+//! Invariant: no check is announced before the commit.
 //!
-//! A lost announcement loses no check, because audits find all checks. A needless announcement does no harm, so checks
-//! of a rolled back savepoint may be announced. PREPARE TRANSACTION also announces checks, because the session of
-//! COMMIT PREPARED does not know the transaction's checks.
+//! A lost announcement loses no check, because audits find all checks. PREPARE TRANSACTION also announces checks,
+//! because the session of COMMIT PREPARED does not know them.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -21,11 +20,11 @@ struct Pending {
     inspection: bool,
     adopted: bool,
     end: Option<Timestamp>,
-    /// Number of checks that the transaction has written. After a rollback, their rows are dead.
+    /// Number of written checks, whose rows are dead after a rollback.
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// Number of checks that the transaction has ended. After the commit, their rows are dead.
+    /// Number of ended checks, whose rows are dead after the commit.
     ended: u64,
 }
 
@@ -40,7 +39,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// If the role is `None`, external workers run the checks.
+/// Does nothing without a role, because external workers then run the checks.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
@@ -76,7 +75,7 @@ pub fn count_rows(rule: &[u8], met: u64, late_rows: u64) {
 }
 
 fn subtransaction() -> pg_sys::SubTransactionId {
-    // SAFETY: a getter.
+    // SAFETY: the function only reads a variable.
     unsafe { pg_sys::GetCurrentSubTransactionId() }
 }
 
@@ -138,8 +137,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// A subtransaction inside of `undone` has a higher number than `undone`, and is rolled back when `undone` is rolled
-/// back.
+/// Drops the counts of `undone` and of later subtransactions, because these are inside of `undone`.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

@@ -1,5 +1,5 @@
-//! A worker's entry also contains its claims. A claim is not a PostgreSQL lock, because the abort of a failed run
-//! releases locks.
+//! A worker's entry contains its claims on checks. PostgreSQL locks would not suffice, because the abort of a failed
+//! run releases them.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
