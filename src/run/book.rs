@@ -30,7 +30,7 @@ impl Timing {
 
 pub struct Conflict;
 
-/// If `suspected` is false, no check is a suspect, so only checks with failed runs have rows in
+/// Stores the answers of a run. If `suspected` is false, only checks with failed runs have rows in
 /// `awty_internal.check_stat`.
 pub fn answers(
     table: &Table,
@@ -43,8 +43,8 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // If the job has no repetitions, the row is not locked first, because the end of the check uses no data that
-        // the row lock protects.
+        // Without repetitions, the row is locked and deleted in one step, because the end of the check reads no data
+        // that the lock protects.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)

@@ -25,20 +25,19 @@ pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
 }
 
 fn ask_one(function: Function, argument: Option<pg_sys::Datum>, caller: Caller) -> Result<Answer, Failure> {
-    // SAFETY: the lookup has just checked the argument (a check or none) and the result (timestamptz or void).
+    // SAFETY: the lookup has checked the function's argument and result types.
     let (datum, null) = unsafe { call(function.oid, argument, caller) }?;
     Ok(check_row::answer((function.answers && !null).then(|| datum.value() as i64)))
 }
 
 fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     let argument = check_row::array(rows.iter().copied(), relations::row_type());
-    // SAFETY: the lookup has just checked the argument (an array of checks) and the result (an array of timestamptz,
-    // or void).
+    // SAFETY: the lookup has checked the function's argument and result types.
     let (datum, null) = unsafe { call(function.oid, Some(argument), caller) }?;
     if !function.answers {
         return Ok(vec![Answer::Done; rows.len()]);
     }
-    // SAFETY: as above.
+    // SAFETY: the lookup has checked that the function returns an array of timestamptz.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
     // The function of a rule's job returns `-infinity` for a watched row that has met the rule.
     let is_rule = watch::is_rules(job);
@@ -65,10 +64,10 @@ unsafe fn call(
     argument: Option<pg_sys::Datum>,
     caller: Caller,
 ) -> Result<(pg_sys::Datum, bool), Failure> {
-    // SAFETY: the code below, or the abort, closes the level.
+    // SAFETY: the code below, or an abort, closes this level of settings.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     failpoint!("call.before");
-    // SAFETY: the frame has room for one argument, and lives in the transaction's memory. The closures only call C.
+    // SAFETY: `frame` has room for one argument, and the closures only call C.
     let result = unsafe {
         catch(|| unbound::invoke_function_execute_hook(function))?;
         let info = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast::<pg_sys::FmgrInfo>();
@@ -91,7 +90,8 @@ unsafe fn call(
         failpoint!("call.deferred");
         (result, null)
     };
-    // SAFETY: closes the level that was opened above. `false` undoes all settings, including those of a plain SET.
+    // `false` undoes all settings, including those of a plain SET.
+    // SAFETY: the level `nest` was opened above, and is still open.
     unsafe { pg_sys::AtEOXact_GUC(false, nest) };
     Ok(result)
 }
@@ -106,8 +106,7 @@ fn check_deferred(caller: Caller) -> Result<(), Failure> {
         constraints: std::ptr::null_mut(),
         deferred: false,
     };
-    // SAFETY: without names, SET CONSTRAINTS means ALL. No cursor is active, because no cursor has called the
-    // function.
+    // SAFETY: `statement` names no constraint, which means ALL, and no cursor is active.
     unsafe {
         catch(|| {
             unbound::after_trigger_set_state(&mut statement);

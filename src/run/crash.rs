@@ -1,9 +1,7 @@
-//! Counts crashes of the server against the checks that may have caused them.
-//!
-//! DESIGN.md describes how these *suspects* run in quarantine.
+//! Counts crashes of the server against the checks that may have caused them (suspects).
 //!
 //! Invariant: a crash counts once against a check. If a suspect was in quarantine, the crash counts against no other
-//! check. If a client has locked a check right after the crash, the crash does not count against it.
+//! check.
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
@@ -50,8 +48,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may contain the same check, because a worker may take over another worker's checks. The row with fewer
-    // checks comes first, so that a check alone in its row counts as having run alone.
+    // Two rows may contain the same check, because a worker may take over another worker's checks. Rows with fewer
+    // checks come first, so that a check that ran alone counts as such.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {

@@ -72,8 +72,7 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // The launcher can cancel the run until [`Self::note_end`] returns. So `timer::disarm()` comes afterwards, and
-        // clears a late cancellation.
+        // Disarms the timer last, because the launcher can cancel the run until [`Self::note_end`] returns.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");
