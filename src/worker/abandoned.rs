@@ -10,7 +10,7 @@ use crate::store::check_stat::Suspicion;
 
 impl Worker {
     /// Stores a run that ignored its timeout as timed out. Counts any other abandoned run against its checks, so that
-    /// each check runs alone, after all other checks.
+    /// each check runs alone.
     ///
     /// Returns `false` if a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {

@@ -30,7 +30,6 @@ impl Worker {
         let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // Only a check that may have crashed the server needs the quarantine.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -80,8 +79,8 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, also waits for the standbys.
-    /// Therefore, an old primary without standbys does not run checks that the new primary runs too.
+    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, waits for the standbys, so that
+    /// an old primary without standbys runs no checks that the new primary also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();

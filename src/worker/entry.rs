@@ -14,7 +14,7 @@ use std::time::Duration;
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Earliest due time of the checks that the worker is handling, or [`NEVER`] while idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has run a check or found that none is due. If not, its role gets no new worker for a while.
+/// Whether the worker has run a check or found that none is due.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -36,7 +36,7 @@ impl MyWorker {
     pub fn take(assignment: &Assignment) -> Option<Self> {
         let index = assignment.entry as usize;
         let taken = shmem::write(|shared| {
-            // SAFETY: this process's own PID and latch.
+            // SAFETY: `MyProcPid` and `MyProc` are set in every process of the server.
             let (pid, latch) = unsafe { (pg_sys::MyProcPid, &raw mut (*pg_sys::MyProc).procLatch) };
             shared.workers.get_mut(index).is_some_and(|entry| entry.take(assignment.generation, pid, latch))
         });
@@ -44,8 +44,9 @@ impl MyWorker {
             return None;
         }
         ENTRY.store(index, Ordering::Relaxed);
-        // SAFETY: the callback takes no argument. It is registered before connecting, so that it runs after the
-        // transaction's abort. Only then may another worker claim the check.
+        // Registers the callback before connecting, so that it runs after the transaction's abort. Only then may
+        // another worker claim the check.
+        // SAFETY: the callback ignores its argument.
         unsafe { pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
         Some(Self { index, database: assignment.database, role: assignment.role })
     }
@@ -62,8 +63,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the announced due time. The worker must call this before it reads the table of checks, so that a check
-    /// that is committed later is announced again.
+    /// Returns the role's earliest due time if it has come, and clears it. The worker calls this before it reads the
+    /// checks, so that a check that is committed later is announced again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -131,8 +132,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims and the counter of suspected crashes. If the counter has changed, the caller's list
-    /// of suspects is outdated.
+    /// Returns the claimed ids and the number of counted crashes. If this number has changed, the caller's list of
+    /// suspected checks is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -275,7 +276,7 @@ fn give_back() {
         if run.is_some()
             && let Some(line) = shared.database_mut(database)
         {
-            // The maintainer clears in_flight, so that the next crash is not blamed on these checks.
+            // Requests an inspection, which clears `in_flight`, so that the next crash is not blamed on these checks.
             line.inspection_wanted = true;
         }
         if is_its_own_end {

@@ -125,8 +125,8 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Reads prepared transactions before checks. If a prepared transaction commits in between, the next search
-        // finds its checks.
+        // Reads prepared transactions before checks, so that the next search finds the checks of one that commits in
+        // between.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -282,8 +282,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns how long to wait before the next search for checks that could not run. If the wait is longer than
-    /// `patience`, returns `None`, because an audit then finds the checks.
+    /// Returns the wait until the next search for checks that could not run, or `None` if the wait is longer than
+    /// `patience`. An audit then finds the checks.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {

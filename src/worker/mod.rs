@@ -65,12 +65,12 @@ fn connect(assignment: &process::Assignment) {
     let flags = pg_sys::BGWORKER_BYPASS_ROLELOGINCHECK;
     #[cfg(not(any(feature = "pg17", feature = "pg18")))]
     let flags = 0;
-    // SAFETY: called once. A missing database or role is a FATAL.
+    // SAFETY: the process connects only once.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
 fn require_role(role: pg_sys::Oid) {
-    // SAFETY: reads variables.
+    // SAFETY: both functions only read a variable.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };
     if current != role || session != role {
         pgrx::log!("awty: a worker could not run as role {} and leaves", role.to_u32());
@@ -208,7 +208,7 @@ impl Worker {
 
     fn flush(&self) {
         session_locks::let_go();
-        // SAFETY: a repeated flush of the last commit costs nothing.
+        // SAFETY: `XactLastCommitEnd` is 0, or the end of this process's last commit in the WAL.
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
