@@ -40,7 +40,7 @@ struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 impl Handle {
     fn has_ended(&self) -> bool {
         let mut pid = 0;
-        // SAFETY: this process registered the handle's process.
+        // SAFETY: this process has registered the worker of the handle.
         let status = unsafe { pg_sys::GetBackgroundWorkerPid(self.0, &mut pid) };
         status == pg_sys::BgwHandleStatus::BGWH_STOPPED
     }
@@ -48,7 +48,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: RegisterDynamicBackgroundWorker allocated it. It is not used afterwards.
+        // SAFETY: RegisterDynamicBackgroundWorker() has allocated the handle, which is not used afterwards.
         unsafe { pg_sys::pfree(self.0.cast()) };
     }
 }
@@ -153,8 +153,7 @@ impl Children {
         }
     }
 
-    /// All roles that found no free process try again at the same time, so the wait does not depend on the number of
-    /// these roles.
+    /// All roles that found no free process try again together, so the wait does not grow with their number.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,
@@ -215,7 +214,7 @@ fn reserve(database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<(usiz
 fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignment) -> Option<Handle> {
     let mut worker = process::describe(name, function, pg_sys::BGW_NEVER_RESTART, Some(assignment));
     let mut handle = std::ptr::null_mut();
-    // SAFETY: PostgreSQL copies the description. The handle's memory lives as long as this process.
+    // SAFETY: PostgreSQL copies `worker`, and `handle` is allocated for the life of this process.
     unsafe {
         let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);

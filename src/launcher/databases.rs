@@ -110,7 +110,7 @@ impl Databases {
 
 fn open_databases() -> Vec<pg_sys::Oid> {
     let mut open = Vec::new();
-    // SAFETY: a scan of a shared catalog in a transaction.
+    // SAFETY: a transaction is open, and each tuple is read before the next one.
     unsafe {
         let relation = pg_sys::table_open(pg_sys::DatabaseRelationId, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let scan = pg_sys::systable_beginscan(

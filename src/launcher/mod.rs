@@ -25,7 +25,7 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 pub fn register() {
     let mut worker = process::describe(c"awty launcher", c"awty_launcher_main", 1, None);
-    // SAFETY: PostgreSQL copies the description.
+    // SAFETY: PostgreSQL copies `worker`.
     unsafe { pg_sys::RegisterBackgroundWorker(&mut worker) };
 }
 
@@ -33,7 +33,7 @@ pub fn register() {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::listen_to_signals();
-    // SAFETY: connects to shared catalogs only.
+    // SAFETY: a process connects only once, and its PGPROC exists as long as the server runs.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0);
         pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
@@ -144,7 +144,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles with work, and the total number of workers of all other roles.
+/// Returns the roles with work, and the number of workers of all other roles.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -197,7 +197,7 @@ fn watch(mono: Mono) -> Duration {
             let Some(run) = &mut entry.run else {
                 // The worker has no run in progress, so SIGTERM does no harm, even while it waits for a standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
-                    // SAFETY: as below.
+                    // SAFETY: the call only sends a signal to this worker.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
                 }
                 continue;
@@ -211,7 +211,7 @@ fn watch(mono: Mono) -> Duration {
                 // This PID still belongs to the worker, because a worker frees its entry only under the lock on shared
                 // memory.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
-                // SAFETY: sends a signal to a process of this server.
+                // SAFETY: the call only sends a signal to this worker.
                 unsafe { libc::kill(entry.pid, signal) };
             }
             next = run.next_strike_in(mono).map_or(next, |wait| next.min(wait));
