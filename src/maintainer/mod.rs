@@ -32,10 +32,10 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Time limit of VACUUM, because VACUUM may wait for a reader of an index page. Meanwhile, the next inspection and DROP
-/// EXTENSION wait, and DROP DATABASE fails after five seconds.
+/// Time limit of VACUUM, because VACUUM may wait for a reader of an index page, and DROP DATABASE fails after five
+/// seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
-/// An inspection stops ending holds after this time. The next inspection ends the remaining holds.
+/// An inspection ends holds for at most this time, and leaves the other holds to the next inspection.
 const ENDS: Duration = Duration::from_secs(1);
 
 #[pg_guard]
@@ -43,7 +43,7 @@ const ENDS: Duration = Duration::from_secs(1);
 pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     process::listen_to_signals();
     let database = process::assignment().database;
-    // SAFETY: the bootstrap superuser, as in the server's own processes.
+    // SAFETY: the process connects only once, as the bootstrap superuser.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session_settings::override_settings();
@@ -59,8 +59,7 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // The database has no awty. If another inspection was requested, the entry stays, because awty may have
-            // been installed since.
+            // Keeps the entry if another inspection was requested, because awty may have been installed since.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -107,8 +106,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // A crash leaves rows in `in_flight` that look the same as rows of live workers. So the maintainer handles
-            // them before the first worker starts.
+            // Handles the rows that a crash has left in `in_flight` before the first worker starts, because rows of
+            // live workers look the same.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -128,8 +127,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         && before.is_none_or(|line| line.state != State::Ready)
     {
         // A day's partition must exist before the day's first check ends, because it cannot be created once the default
-        // partition has rows of the day. A database in `State::Held` also needs future partitions, because logical
-        // replication may insert rows.
+        // partition has rows of the day. A held database needs partitions too, because logical replication may insert
+        // rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -183,8 +182,8 @@ fn log_change(before: Option<Database>, found: State) {
     });
 }
 
-/// The roles take turns, and each piece has its own transaction. Therefore, many holds, locked holds or slow plans of
-/// one role do not delay other roles.
+/// Ends holds role by role in short transactions, so that many, locked or slow holds of one role do not delay other
+/// roles.
 fn end_passed(database: pg_sys::Oid) {
     let mut is_done = task(database, |now| quiet::end_pauses(quiet::ALL, now)).is_some();
     let over = task(database, |now| quiet::over(quiet::ALL, now));
@@ -290,8 +289,7 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Returns whether to do maintenance, and whether to VACUUM. Maintenance is rarer than inspections, because clients may
-/// have to wait for maintenance.
+/// Returns whether to do maintenance, for which clients may have to wait, and whether to VACUUM.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
