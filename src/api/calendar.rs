@@ -67,7 +67,7 @@ fn may_change(caller: pg_sys::Oid, calendar: &Stored) -> bool {
 fn definition(args: &Args) -> Result<Definition> {
     let name = args.name(0, "calendar", MAX_CALENDAR)?;
     let elements = elements(args, 1, "hours", TEXT, MAX_ELEMENTS)?;
-    // SAFETY: an element of an array of texts.
+    // SAFETY: each datum is an element of a text array.
     let text = |datum| unsafe { pgrx::FromDatum::from_datum(datum, false) }.map(|text: Text| text.to_string());
     let elements: Vec<String> = elements.into_iter().filter_map(text).collect();
     let hours = Hours::new(elements.iter().map(String::as_str)).map_err(CalendarError::Hours)?;
@@ -97,7 +97,7 @@ fn elements(
     max: usize,
 ) -> Result<Vec<pg_sys::Datum>> {
     let array = args.datum(index).ok_or(Error::Null { argument })?;
-    // SAFETY: each call is for an argument that SQL declares as an array of this type.
+    // SAFETY: SQL declares the argument as an array of `element`.
     let elements = unsafe { array::elements(array, element) }.ok_or(CalendarError::Dimensions { argument })?;
     if elements.len() > max {
         return Err(CalendarError::TooMany { argument, max }.into());

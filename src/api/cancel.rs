@@ -41,8 +41,7 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // While this session waited, a run may have replaced the check with the repetition's next check. Then the loop
-    // locks the next check.
+    // A run may have replaced the check while this session waited, so the loop also locks the repetition's next check.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

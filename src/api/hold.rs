@@ -39,8 +39,8 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // A run that ends before this commit does not see the hold. The inspection then marks the still pending check
-        // as held.
+        // A run that ends before this commit does not see the hold. The inspection then marks the pending check as
+        // held.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {
@@ -71,7 +71,7 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held. But the row's check may be held because its runs crashed, so the code below
+        // The row's alert was not held, but its check may be held because runs have crashed. Then the code below
         // releases the check.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
@@ -81,8 +81,7 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // Reads `held` again, because this call may have waited for a run, and the run may have marked the check as
-        // held.
+        // Reads `held` again, because a run may have marked the check as held while this call waited.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

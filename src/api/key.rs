@@ -1,5 +1,3 @@
-//! Invariant: a value has the same key in every session, whatever the session's settings.
-
 use crate::call::args::{Args, calls};
 use crate::error::{Error, Result};
 use crate::pg::scalar;

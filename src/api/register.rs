@@ -72,8 +72,7 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Refuses the call while external workers have leases, because a worker of the server could run the same checks at the
-/// same time.
+/// Refuses the call while external workers have leases, because a worker of the server could then run the same checks.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -179,7 +178,7 @@ fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {
-    // The caller needs the right to change leases, because unregistering removes the job's leases and targets.
+    // Locks the tables of leases too, because unregistering removes the job's leases and targets.
     rights::gate_lease("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);
@@ -188,7 +187,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     }
     let repeats = match own {
         // Accepts an invalid row, so that a superuser can remove the job.
-        // SAFETY: reads a variable.
+        // SAFETY: a transaction is open.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };

@@ -29,7 +29,7 @@ const ROUNDS: u32 = 100;
 /// A session reads the state of at most this many targets, so that `awty.schedule()` stays quick.
 const MAX_ASKED: usize = 100;
 
-/// A thousand years. A longer interval could overflow.
+/// A thousand years, because a longer interval could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -145,7 +145,7 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
     if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
         return Err(Error::OutOfRange { argument: "after" });
     }
-    // SAFETY: a plain function on a timestamptz and an interval, for months and time zones.
+    // SAFETY: the arguments are a timestamptz and an interval, as the function declares.
     let (start, then): (i64, TimestampWithTimeZone) = unsafe {
         let start = clock::transaction_start();
         let then = pgrx::direct_function_call(
@@ -194,7 +194,6 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
-/// The repetition continues with the first planned time after `slot`.
 pub fn inherit_occurrence(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own_run::is_own(pending.check);

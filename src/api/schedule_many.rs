@@ -36,14 +36,14 @@ impl Keys {
     fn of(args: &Args) -> Result<Self> {
         const ARGUMENT: &str = "entity_keys";
         let Some(datum) = args.datum(1) else { return Ok(Self { texts: Vec::new(), sorted: Vec::new() }) };
-        // SAFETY: the functions are declared with text[].
+        // SAFETY: SQL declares the argument as text[].
         let texts = unsafe { array::elements(datum, TEXT) }.ok_or(Error::ArrayShape { argument: ARGUMENT })?;
         if texts.len() > MAX_KEYS {
             return Err(Error::TooManyKeys { max: MAX_KEYS });
         }
         let texts: Option<Vec<pg_sys::Datum>> = texts.into_iter().collect();
         let texts = texts.ok_or(Error::Null { argument: ARGUMENT })?;
-        // SAFETY: the argument lives as long as the call.
+        // SAFETY: each text lives as long as the call's argument.
         let bytes: Vec<&[u8]> = texts.iter().map(|text| unsafe { array::bytes(*text) }).collect();
         for key in &bytes {
             match key.len() {
@@ -61,13 +61,13 @@ impl Keys {
     }
 
     fn array(&self, places: &[usize]) -> pg_sys::Datum {
-        // SAFETY: the values are texts.
+        // SAFETY: every value is a text.
         unsafe { array::build(places.iter().map(|place| Some(self.texts[*place])), TEXT) }
     }
 }
 
 fn text(key: pg_sys::Datum) -> Option<Text> {
-    // SAFETY: the value is a text.
+    // SAFETY: `key` is an element of a text array.
     unsafe { pgrx::FromDatum::from_datum(key, false) }
 }
 
@@ -120,7 +120,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
 fn due_times(args: &Args, keys: usize) -> Result<(Vec<Time>, Option<chrono::TimeDelta>)> {
     match (args.datum(3), args.datum(4)) {
         (Some(at), None) => {
-            // SAFETY: the function is declared with timestamptz[].
+            // SAFETY: SQL declares the argument as timestamptz[].
             let times = unsafe { array::elements(at, TIME) }.filter(|times| times.len() == keys);
             let time = |time: Option<pg_sys::Datum>| {
                 let time = time.ok_or(Error::Null { argument: "at" })?;
@@ -136,10 +136,10 @@ fn due_times(args: &Args, keys: usize) -> Result<(Vec<Time>, Option<chrono::Time
 
 fn job_args(args: &Args, keys: usize) -> Result<Option<Vec<Option<pg_sys::Datum>>>> {
     let Some(datum) = args.datum(5) else { return Ok(None) };
-    // SAFETY: the function is declared with jsonb[].
+    // SAFETY: SQL declares the argument as jsonb[].
     let values = unsafe { array::elements(datum, JSONB) }.filter(|values| values.len() == keys);
     let values = values.ok_or(Error::ArrayShape { argument: "args" })?;
-    // SAFETY: elements of an array of jsonb.
+    // SAFETY: every value is an element of a jsonb array.
     if values.iter().flatten().any(|value| unsafe { is_too_large(*value) }) {
         return Err(Error::ArgsTooLarge { max: MAX_ARGS });
     }
@@ -181,10 +181,10 @@ impl Request<'_> {
 
     fn values(&self, places: &[usize]) -> Values {
         let slot = |place: &usize| Some(pg_sys::Datum::from(clock::to_timestamp(self.slots[*place])));
-        // SAFETY: times, and elements of an array of jsonb.
+        // SAFETY: every value is a timestamptz.
         let slots = (self.slots.len() > 1).then(|| unsafe { array::build(places.iter().map(slot), TIME) });
         let args = self.args.as_ref();
-        // SAFETY: as above.
+        // SAFETY: every value is an element of a jsonb array.
         let args = args.map(|args| unsafe { array::build(places.iter().map(|place| args[*place]), JSONB) });
         Values { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
     }
@@ -252,15 +252,14 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // If the caller names no job, leaves out checks that rules have scheduled, so that rules keep watching their
-        // rows.
+        // Leaves out checks of rules if the caller names no job, so that rules keep watching their rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Locks the checks one by one. While this session waits for a lock, a run may schedule the key's next check,
-        // which must be locked before the checks of later keys.
+        // Locks the checks one by one in the order of their keys, because a run may schedule a key's next check
+        // meanwhile.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)
