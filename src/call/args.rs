@@ -9,7 +9,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb value of this many bytes has at most five numbers, and each number has at most 147,500 digits.
+/// A jsonb value of at most this size needs no count of digits, because it has at most five numbers of at most 147,500
+/// digits.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 
@@ -38,12 +39,12 @@ impl Args {
 
     /// `T` must match the argument's type in SQL.
     pub fn get<T: FromDatum>(&self, index: usize) -> Option<T> {
-        // SAFETY: the declared number of arguments, with the declared types.
+        // SAFETY: SQL declares an argument of this type at `index`.
         unsafe { pgrx::pg_getarg(self.0, index) }
     }
 
     pub fn datum(&self, index: usize) -> Option<pg_sys::Datum> {
-        // SAFETY: as above.
+        // SAFETY: SQL declares an argument at `index`.
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
@@ -82,7 +83,7 @@ impl Args {
 
     fn kind(&self, index: usize) -> pg_sys::Oid {
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
-        // SAFETY: PostgreSQL's call information and list.
+        // SAFETY: `flinfo` is valid during the call, and `types` has `count` elements.
         unsafe {
             let function = (*self.0).flinfo;
             let kind = pg_sys::get_fn_expr_argtype(function, index as i32);
@@ -97,7 +98,7 @@ impl Args {
     /// Returns `None` for VARIADIC NULL.
     pub fn variadic(&self) -> Option<Vec<(Option<pg_sys::Datum>, pg_sys::Oid)>> {
         let (mut values, mut types, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the three arrays have `count` elements.
+        // SAFETY: PostgreSQL allocates the three arrays with `count` elements each.
         unsafe {
             let count = pg_sys::extract_variadic_args(self.0, 0, true, &mut values, &mut types, &mut nulls);
             let count = usize::try_from(count).ok()?;
@@ -149,7 +150,7 @@ impl Args {
 
     pub fn jsonb(&self, index: usize) -> Result<Option<pg_sys::Datum>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
-        // SAFETY: each call is for an argument that is declared as jsonb.
+        // SAFETY: SQL declares the argument as jsonb.
         if unsafe { is_too_large(datum) } {
             return Err(Error::ArgsTooLarge { max: MAX_ARGS });
         }
@@ -160,11 +161,11 @@ impl Args {
 /// Limits the value's size and the digits of its numbers, because a claim returns the value as text.
 pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     let size = size(args);
-    // SAFETY: the caller guarantees a jsonb.
+    // SAFETY: the caller passes a jsonb.
     size > MAX_ARGS || size > HARMLESS && unsafe { jsonb::has_longer_numbers(args, MAX_ARGS) }
 }
 
 pub fn size(datum: pg_sys::Datum) -> usize {
-    // SAFETY: the values are varlenas, toasted or not.
+    // SAFETY: every `datum` is a varlena, toasted or not.
     unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(pg_sys::VARHDRSZ)
 }

@@ -30,8 +30,7 @@ impl Entity {
             .collect()
     }
 
-    /// Returns the job that the caller names. If the caller names no job, and may schedule exactly one job of the
-    /// entity, returns this job.
+    /// Returns the named job, or else the entity's only job for which the caller may schedule checks.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);

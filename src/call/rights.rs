@@ -49,7 +49,7 @@ pub fn gate_trial(function: &'static str) -> Result<()> {
 }
 
 fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
-    // SAFETY: reads a variable.
+    // SAFETY: the calls only read variables.
     unsafe {
         if pg_sys::RecoveryInProgress() {
             return Err(Error::Standby { function });
@@ -178,7 +178,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// One warning per statement.
+    /// Start of the last statement that got the warning.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
