@@ -246,7 +246,7 @@ pub enum Error {
     NotDatabaseOwner {
         database: String,
     },
-    /// An administrator wrote the job's row by hand.
+    /// The job's row is invalid, because an administrator wrote it by hand.
     BrokenJob {
         job: String,
         message: String,

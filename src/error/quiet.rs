@@ -7,7 +7,7 @@ pub enum QuietError {
     EndPassed {
         argument: &'static str,
     },
-    /// The hold has no planned end. Only `awty.release()` ends it.
+    /// A hold after crashes has no planned end, so only `awty.release()` ends it.
     HeldAfterCrashes {
         entity: Label,
         job: String,

@@ -36,7 +36,7 @@ pub enum WatchError {
         argument: &'static str,
         what: String,
     },
-    /// The expression's value can change without a write of the row. No trigger would notice the change.
+    /// The expression's value can change without a write of the row, so no trigger would notice the change.
     NotStable {
         argument: &'static str,
         what: String,

@@ -1,4 +1,4 @@
-//! The texts and hints of errors. The compiler checks that each error has both.
+//! Gives each error a text and a hint.
 
 use super::Error;
 use super::phrase::{Words, array, call, head, ident, quote, say};
