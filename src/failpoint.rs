@@ -45,13 +45,12 @@ mod armed {
     }
 
     fn strike(signal: i32) {
-        // SAFETY: the process sends the signal only to itself.
+        // SAFETY: the call only sends a signal to this process.
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Adds one failpoint before each commit's WAL record and one after it.
     pub fn watch_commits() {
-        // SAFETY: the callback never reads its argument.
+        // SAFETY: the callback ignores its argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };
     }
 
