@@ -5,11 +5,11 @@ use chrono::TimeDelta;
 /// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
-/// This length leaves room for a quoted table name with its schema.
+/// Long enough for a quoted table name with its schema.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// Schema and name have at most 63 bytes each before quoting, which doubles each quotation mark.
+/// Long enough for a schema-qualified name, even if quoting doubles every byte.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
 /// An entity's key must fit into an index entry.
@@ -24,11 +24,11 @@ pub const MAX_CLAIMED_JOBS: usize = 10_000;
 pub const MAX_WORKER: usize = 255;
 pub const MAX_LEASES: usize = 100_000;
 pub const MAX_STEPS: i64 = 100_000;
-/// Longer messages of failed runs and calls are cut to this length.
+/// Longer error messages of failed runs and calls are truncated.
 pub const MAX_MESSAGE: usize = 4096;
 pub const MAX_RESULT: usize = 1024 * 1024;
 pub const MAX_OCCURRENCES: u16 = 10_000;
-/// Longest `jitter` and `catch_up`.
+/// Maximum length of `jitter` and `catch_up`.
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
 pub const MAX_LEVELS: usize = 100;
 pub const MAX_REMINDERS: usize = 5;

@@ -4,16 +4,15 @@ use chrono::TimeDelta;
 use std::time::Duration;
 
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
-/// The wait before a retry of an external worker's check changes by a random amount of at most this many thousandths.
+/// Maximum jitter of an external worker's retry, in thousandths of the wait.
 const SPREAD: u64 = 200;
 
-/// The wait starts at `retry_after`, and doubles with each further failure in a row.
 pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     let factor = 2_i32.checked_pow(failures.saturating_sub(1));
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
 }
 
-/// Turns the random number `chance` into a change of a wait, in thousandths of the wait.
+/// Maps the random number `chance` to a jitter, in thousandths of the wait.
 pub fn spread(chance: u64) -> i32 {
     let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
@@ -25,12 +24,10 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// If the last worker of a role ran no check or ended during a run, awty waits this long before it starts the role's
-/// next worker.
+/// Wait before a role's next worker starts, if the last worker ran no check or ended during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// How long awty waits before it tries again to start a worker for which the server had no room.
+/// Wait before awty again tries to start a worker that the server had no room for.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// If a client has locked a check, awty waits this long before it tries the check again.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {

@@ -1,5 +1,4 @@
-//! Recognises an SQL command that was given instead of a function's name. The command begins with a known word and a
-//! space.
+//! Recognises, by its first word, an SQL command that was given instead of a function's name.
 
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
 const QUOTED: [&str; 13] = [

@@ -34,8 +34,7 @@ impl DeadRows {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Returns whether a vacuum is due. The caller must then vacuum, because this call has reset the number of dead
-    /// rows.
+    /// Returns whether a vacuum is due. If so, resets the number of dead rows, and the caller must vacuum.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {

@@ -11,7 +11,7 @@ pub const AUDIT: Duration = Duration::from_secs(60);
 pub const SOON: Duration = Duration::from_secs(5);
 /// Delay before awty repeats an inspection that found no free process, or that stopped for a DROP DATABASE.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Delay before a database that may lack awty is inspected, because each inspection costs about 10 ms of CPU.
+/// A database known to have awty comes before other databases that became due up to this much earlier.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Finding {
 
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// `None` if the database lacks awty and needs no further inspection.
+    /// Time of each database's next inspection. `None` if the database lacks awty.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -51,7 +51,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// If another inspection was requested during this inspection, the database stays due for inspection.
+    /// An inspection that was requested during this inspection stays due.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;

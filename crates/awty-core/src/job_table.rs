@@ -19,7 +19,7 @@ pub struct JobRow {
     pub log: LogRate,
     pub claimed_at: Option<Time>,
     pub served_at: Option<Time>,
-    /// The last target of the last claim. The next claim begins with the target that follows.
+    /// Last target of the last claim. The next claim begins with the target that follows, so that targets take turns.
     pub target: TargetName,
 }
 

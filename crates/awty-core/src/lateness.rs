@@ -1,7 +1,7 @@
 use crate::Time;
 use chrono::TimeDelta;
 
-/// If the clock was set back before `slot`, the lateness is zero.
+/// Returns zero if the clock was set back to before `slot`.
 pub fn lateness(start: Time, slot: Time) -> TimeDelta {
     start.signed_duration_since(slot).max(TimeDelta::zero())
 }

@@ -1,5 +1,4 @@
-/// Returns the name that an error's HINT suggests. The name differs from `wanted` in one character, or in at most a
-/// third of the characters.
+/// Returns the most similar name for an error's HINT, if at most a third of `wanted` or one character differs.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);

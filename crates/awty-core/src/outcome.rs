@@ -4,11 +4,10 @@ use crate::KeepHistory;
 use crate::label::labels;
 
 labels! {
-    /// Why a check ended.
     Outcome for "outcome" {
         /// The job returned NULL, which means that nothing is left to check.
         Done = "done",
-        /// The row of a rule met the condition in time: its alert did not reach level 1.
+        /// The watched row met the rule's condition before its alert reached level 1.
         Met = "met",
         /// A client cancelled the check, or removed the job.
         Cancelled = "cancelled",

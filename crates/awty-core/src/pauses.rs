@@ -12,7 +12,7 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// True if the pause has ended. The pause is removed when the next search for due checks begins.
+    /// True if the pause has ended, and the next search for due checks must remove it.
     over: bool,
 }
 
@@ -27,8 +27,7 @@ impl Pauses {
         self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(locked)), locked.saturating_add(1));
     }
 
-    /// Pauses a suspect (a check that may have crashed the server) for a short time, because suspects run one at a
-    /// time.
+    /// Pauses a suspect (a check that may have crashed the server) briefly, because another suspect is running.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.pause(id, slot, now.plus(backoff::LOCKED_CHECK.after(0)), 0);
     }
@@ -56,8 +55,8 @@ impl Pauses {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next pause ends. If pauses have ended since the last call, also returns the earliest
-    /// slot of the checks whose pauses ended, because the worker searches again from this slot.
+    /// Returns the time until the next pause ends. If pauses have ended, also returns the earliest slot of their
+    /// checks, because the worker searches again from this slot.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

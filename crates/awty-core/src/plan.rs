@@ -16,16 +16,15 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// A check that no worker has taken may be due at this time. A worker that finds no untaken check clears this time.
+    /// Due time of a check that may still be untaken. A worker that finds no untaken check clears this time.
     pub due: Option<Time>,
-    /// `None` means that a worker of the role is free.
+    /// Time since which all of the role's workers are busy. `None` if a worker is free.
     pub behind_since: Option<Mono>,
     /// True if a worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
     /// Number of the role's workers, including starting workers, but without stuck workers.
     pub workers: u32,
-    /// Stuck workers keep running after the signal to terminate. Stuck workers count only against the maximum of their
-    /// role.
+    /// Number of workers that still run after the signal to terminate. They count only against `max_workers_per_role`.
     pub stuck: u32,
     /// The role gets no worker before this time, because its workers failed to connect or start.
     pub parked_until: Option<Mono>,
@@ -37,7 +36,6 @@ pub struct Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
     pub max_workers: u32,
-    /// At least 1.
     pub max_workers_per_role: u32,
     /// Number of workers whose role is missing from the caller's list of roles.
     pub elsewhere: u32,

@@ -10,9 +10,8 @@ use chrono::TimeDelta;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The column `next_check_at`.
+    /// Stored in the column `next_check_at`.
     pub slot: Time,
-    /// Completed earlier runs.
     pub check_count: u32,
     /// Number of failed runs in a row.
     pub attempt: u32,
@@ -82,8 +81,8 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// `able_since` is the last time at which the server was started or promoted, awty was enabled, the database was
-/// adopted, or the job was resumed.
+/// `able_since` is when the job's checks became able to run: the last start or promotion of the server, enabling of
+/// awty, adoption of the database, or resumption of the job.
 ///
 /// If the clock is set back before `able_since`, the caller must store `now` as `able_since`.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
@@ -127,7 +126,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// If `how` is a `bool`, it says whether the time limit ended the run.
+/// A `bool` as `how` says whether the time limit ended the run.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);

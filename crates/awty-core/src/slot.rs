@@ -72,7 +72,6 @@ impl Width {
         later(self.floor(t), self.delta())
     }
 
-    /// If `t` has passed, the due time is the next slot.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }

@@ -12,7 +12,7 @@ use url::{Host, Position, Url};
 const MAX_TEXT: usize = 4_096;
 const ID_LENGTH: usize = 22;
 
-/// The error message completes a sentence that begins with the argument's name.
+/// Each message completes a sentence that begins with the argument's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
     TooLong {
@@ -24,7 +24,7 @@ pub enum UriError {
     Scheme(String),
     User,
     Fragment,
-    /// The URI must be written in this normal spelling.
+    /// The URI is not in its normal spelling, which this variant contains.
     OtherSpelling(Uri),
     /// The host is an IPv6 address that contains an IPv4 address.
     MappedAddress,

@@ -1,6 +1,6 @@
 //! Compares calendars with a simple model, in time zones of the whole world.
 
-#![allow(clippy::unwrap_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used)] // a panic is how a test fails
 
 mod minutes;
 mod world;

@@ -36,8 +36,8 @@ proptest! {
         for pair in entries.windows(2) {
             prop_assert!(pair[1].since(pair[0]) >= APART, "{pair:?}");
         }
-        // The rate limit counts the entries of each minute separately. Any 60 seconds can overlap two minutes, and so
-        // can have twice the entries.
+        // The rate limit counts each minute separately, so 60 seconds that overlap two minutes can have twice the
+        // entries.
         for (place, first) in entries.iter().enumerate() {
             let within = entries[place..].iter().filter(|at| at.since(*first) < MINUTE).count();
             prop_assert!(within as u32 <= 2 * ENTRIES + 1, "{within} entries in a minute");

@@ -1,6 +1,6 @@
-//! Compares plans with a simple model.
+//! Compares planned times with those of a simple model.
 
-#![allow(clippy::unwrap_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used)] // a panic is how a test fails
 
 mod oracle;
 mod world;

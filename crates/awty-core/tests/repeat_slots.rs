@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used)] // a panic is how a test fails
 
 use awty_core::repeat::jitter::{self, Jitter};
 use awty_core::repeat::{Fixed, Plan, Repetition, Rhythm};

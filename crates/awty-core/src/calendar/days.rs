@@ -18,7 +18,7 @@ impl<Z: Zone> Calendar<Z> {
         LocalTime { day: local.div_euclid(DAY), time: local.rem_euclid(DAY) }
     }
 
-    /// If the zone's clocks skip a day, the day has no open time.
+    /// A day that the zone's clocks skip has no open time.
     pub(super) fn is_open_day(&self, day: i64) -> bool {
         self.open_on(day).next().is_some()
     }

@@ -7,7 +7,7 @@ impl<Z: Zone> Calendar<Z> {
     /// Returns the time at which `length` of open time has passed since `since`, if the result is within
     /// [`super::REACH`].
     ///
-    /// A length in days counts open days after the first open time, and keeps the local time of this first time.
+    /// A length in days counts open days, and keeps the local time of day of the first open time.
     ///
     /// ```
     /// # use awty_core::Time;

@@ -14,7 +14,7 @@ const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 pub struct Hours([Vec<Range<i64>>; 7]);
 
 impl Hours {
-    /// Combines elements such as `mon-thu 09:00-12:30`.
+    /// Parses elements such as `mon-thu 09:00-12:30`, and joins overlapping hours.
     ///
     /// ```
     /// # use awty_core::calendar::Hours;
@@ -60,7 +60,7 @@ impl Hours {
     }
 }
 
-/// If `last` is before `first`, the range of weekdays continues in the next week.
+/// If `last` is before `first`, as in `sat-mon`, the range continues in the next week.
 #[derive(Clone, Copy)]
 struct Days {
     first: usize,

@@ -1,5 +1,3 @@
-//! Error messages about opening hours show only the beginning of a long text.
-
 use std::fmt;
 
 const MOST_SHOWN: usize = 64;
@@ -18,7 +16,7 @@ pub(super) enum Fault {
     End(String),
     Empty,
     Backwards {
-        /// Suggested elements with the same meaning as the refused element. No suggested element crosses midnight.
+        /// Suggested replacement for the refused element, split at midnight.
         instead: Vec<String>,
     },
 }

@@ -69,7 +69,7 @@ impl<Z: Zone> Calendar<Z> {
     }
 
     fn ranges(&self, day: i64) -> &[Range<i64>] {
-        // Day 0 was a Thursday.
+        // Day 0 (1970-01-01) was a Thursday.
         let ranges = self.hours.of_weekday((day + 3).rem_euclid(7) as usize);
         if ranges.is_empty() || self.closed.binary_search(&day).is_ok() { &[] } else { ranges }
     }

@@ -63,8 +63,7 @@ impl Breaker {
         }
     }
 
-    /// Returns whether an answer closes the breaker. An open breaker stays open, because the answered call began before
-    /// the breaker opened.
+    /// Returns whether an answer closes the breaker. An open breaker ignores the answers of earlier calls.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

@@ -1,5 +1,4 @@
-//! Computes the key of a lease. If no worker answered a lease, the check's next lease has the same key. All other
-//! leases have different keys.
+//! Computes the key of a lease. A check keeps its key from lease to lease until a worker answers.
 //!
 //! Invariant: a key has 26 characters: the first 130 bits of a SHA-256 hash in base32 (RFC 4648).
 

@@ -79,7 +79,7 @@ impl LeaseOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub leased_at: Time,
-    /// End of the lease, which each heartbeat postpones. Until then, no other worker gets the check.
+    /// End of the lease, which each heartbeat postpones.
     pub expires_at: Time,
     /// From the deadline on, awty refuses the worker's answer.
     pub deadline: Time,

@@ -9,7 +9,6 @@ pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
     pub is_due: bool,
-    /// Time at which the next pending check becomes due.
     pub slot: Option<Time>,
     /// Time at which the next lease of another worker expires.
     pub expiry: Option<Time>,

@@ -9,7 +9,7 @@ use crate::Time;
 use std::ops::RangeInclusive;
 
 pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
-/// In calls per second.
+/// Permitted rates in calls per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

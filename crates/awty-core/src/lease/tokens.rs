@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 /// If a bucket's time is ahead of the clock by more than this time, the clock was set back, and the bucket counts as
 /// full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token counts as whole if the missing fraction is smaller than this, because fractions are rounded.
+/// Tolerance for rounding errors when fractions add up to a token.
 const NEARLY: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +46,7 @@ impl Pace {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// A full bucket need not be stored, because a missing bucket counts as full.
+    /// From the returned time on, the bucket need not be stored, because a missing bucket counts as full.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }

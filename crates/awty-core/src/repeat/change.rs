@@ -16,7 +16,7 @@ const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 pub enum Change {
     /// The check is due or has begun, so it keeps its time.
     Stays {
-        /// See [`Occurrence::passed`].
+        /// The check's new [`Occurrence::passed`].
         passed: Option<Passed>,
     },
     /// `None` ends the repetition.
@@ -33,13 +33,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // If a client scheduled the check, planned times up to now get no further check, because the check has no
-        // planned time.
+        // A check that a client scheduled has no planned time, so planned times up to now get no further check.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the new jitter, the check's slot has already passed. The check is kept, because its slot with the
-            // old jitter is still to come.
+            // Keeps the check, because its slot has passed only with the new jitter.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }

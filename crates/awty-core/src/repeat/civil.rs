@@ -6,8 +6,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 pub(crate) const DAY: i64 = DAY_SECONDS * SECOND;
 
-/// Rounds down to whole microseconds. So a time in whole microseconds is after the result exactly if the time is after
-/// `t`.
+/// Rounds down, because planned times are whole microseconds.
 pub(crate) fn micros(t: Time) -> i64 {
     t.timestamp_micros()
 }

@@ -17,7 +17,7 @@ pub enum RepeatError {
     NeedsZone(String),
     NeverComes(String),
     NoneBeforeEnd(String),
-    /// Within ten years, the calendar is closed at every planned time.
+    /// The calendar is closed at every planned time of ten years.
     NeverOpen(String),
     TooClose {
         closest: TimeDelta,
@@ -146,8 +146,7 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // `30 2 mon` comes on Mondays in February, although February has no 30th, because one matching day field is
-        // enough.
+        // `30 2 mon` comes on Mondays in February, because one matching day field is enough.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

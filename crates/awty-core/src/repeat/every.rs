@@ -9,7 +9,7 @@ use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// In microseconds.
+    /// Length in microseconds.
     Clock(i64),
     /// All planned times have the same time of day on the wall clock.
     Calendar { months: u32, days: u32 },

@@ -1,10 +1,10 @@
 //! Each entity has its own delay, so that many entities are not due at once.
 //!
-//! Invariant: a job and an entity have the same delay in all versions of awty. [`hash`] is FNV-1a and then `fmix64` of
-//! MurmurHash3, because FNV-1a alone mixes the high bits badly.
+//! Invariant: a job and an entity have the same delay in all versions of awty.
 
 use chrono::TimeDelta;
 
+/// Computes FNV-1a and then `fmix64` of MurmurHash3, because FNV-1a alone mixes the high bits badly.
 pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for text in [job, entity_name, entity_key] {
@@ -55,7 +55,6 @@ mod tests {
 
     #[test]
     fn the_mixing_is_that_of_murmurhash3() {
-        // This value comes from MurmurHash3's reference code.
         assert_eq!(finish(0), 0);
         assert_eq!(finish(1), 0xb456_bcfc_34c2_cb2c);
         assert_eq!(finish(0x1234_5678_9abc_def0), 0x18b8_c062_f6f4_2398);

@@ -24,10 +24,10 @@ pub struct Occurrence {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// A client replaced the check of this slot before the check ran. So only the last planned time up to this slot
-    /// still gets a check.
+    /// A client replaced the check of this slot before it ran, so the slot's planned time still gets a check. Earlier
+    /// planned times do not.
     Before(Time),
-    /// A planned time gets no further check if the planned time plus its delay is at or before this time.
+    /// Planned times whose delayed time is at or before this time get no further check.
     Through(Time),
 }
 
@@ -105,7 +105,7 @@ impl<Z: Zone> Repetition<Z> {
     /// Returns the time up to which delayed planned times get no further check.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
-            // `first` was rounded up to a slot when the check was scheduled, so the present slot width does not matter.
+            // Needs no rounding, because `first` was rounded up to a slot when the check was scheduled.
             None => occurrence.first,
             Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
         }
@@ -117,13 +117,12 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // Only the last planned time whose delayed time is at or before `slot` still gets a check.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
     }
 
-    /// `catch_up` has an effect on a check that missed its slot only with `on_missed => 'run'`.
+    /// `catch_up` affects a missed check only with `on_missed => 'run'`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,

@@ -24,7 +24,7 @@ pub enum Rhythm {
 }
 
 impl Rhythm {
-    /// If true, the user must give a time zone, because users do not expect UTC.
+    /// Returns whether the user must give a time zone, because users do not expect UTC.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),
@@ -178,7 +178,6 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Planned times must not be closer together than the server's slots, and at least one must come after `now`.
     pub fn check(&self, server: Width, now: Time) -> Result<(), RepeatError> {
         if self.closest() < server.delta() {
             return Err(RepeatError::TooClose { closest: self.closest(), slot: server });

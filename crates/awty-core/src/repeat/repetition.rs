@@ -36,7 +36,7 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // Slots are rounded up. So a slot is after `t` exactly if its delayed planned time is after `t` rounded down.
+        // Rounds `t` down, because slots are the delayed times rounded up.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

@@ -101,7 +101,6 @@ impl<Z: Zone> Levels<Z> {
         self.calendar.as_deref()
     }
 
-    /// `start` is the start of the row's clock, or the row's own due time.
     pub fn due(&self, start: Time) -> Time {
         self.after(start, self.within)
     }
@@ -112,14 +111,14 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // A level must not be due before a lower level. Lengths in the same unit (days or hours) grow with the level.
-        // Therefore this level is compared only with the nearest lower level in the other unit.
+        // A level must not be due before a lower level. Lengths in the same unit (days or hours) grow, so only the
+        // nearest lower level in the other unit can be later.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Postpones `time` by the stops of the row's clock, from the earliest stop. Each stop before the already postponed
-    /// time adds the open time of the stop. Only the parts of stops after `from` count.
+    /// Postpones `time` by the open time of each past stop that begins before the postponed time. Only the parts of
+    /// stops after `from` count.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
             if stop.start >= time {

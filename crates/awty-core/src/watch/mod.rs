@@ -33,8 +33,8 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. Level 0 means that the row is in time: a reminder was due, or a client holds
-    /// the alert.
+    /// Highest raised level. At level 0, the row is in time, and the alert exists only for a reminder or a client's
+    /// hold.
     pub level: u32,
     /// Whether a message about the alert's present level was sent. Messages before the end of the last hold do not
     /// count.
@@ -138,7 +138,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // If a change of the rule has removed the alert's level, level 1 counts.
+            // If a change of the rule has removed the alert's level, the due time of level 1 counts.
             let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }

@@ -68,9 +68,9 @@ pub struct Clock {
 pub struct Seen {
     pub start: Time,
     pub is_stopped: bool,
-    /// Time at which a stop began or ended after the row's stops were last stored.
+    /// Time at which the row's clock stopped or started again.
     pub at: Time,
-    /// No stop begins before the row's clock started, or before the last level was raised.
+    /// Earliest begin of a stop: the start of the row's clock, or the last rise of the alert's level.
     pub earliest: Time,
 }
 

@@ -6,7 +6,7 @@ use crate::repeat::local_time::{Span, Zone};
 use crate::repeat::steps::counted;
 use proptest::prelude::*;
 
-/// Texts that repeat `*` and a comma take the most steps.
+/// Enough for texts that repeat `*` and a comma, which take the most steps.
 const STEPS_PER_BYTE: u64 = 60;
 /// A search looks at the months of 41 years, with at most five steps for each.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;

@@ -68,8 +68,8 @@ impl World {
         }
     }
 
-    /// A client replaces the check. Planned times before the check then get no further check. If the check has run, its
-    /// own planned time gets no further check either.
+    /// After a client has replaced the check, earlier planned times get no further check. The check's own planned time
+    /// gets one only if the check has not run.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };

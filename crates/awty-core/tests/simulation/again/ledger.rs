@@ -112,8 +112,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // An open slot still needs a check. The new check is for the last open slot up to the time `next`. Earlier open
-        // slots are skipped.
+        // The new check stands for the last slot up to `next` that still needs a check. Earlier such slots are skipped.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));
