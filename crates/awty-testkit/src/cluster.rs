@@ -177,8 +177,8 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // Without an init process, the dead postmaster stays a zombie and keeps its process id. A lock file with this
-        // id would stop a new postmaster.
+        // Without an init process, the dead postmaster stays a zombie, and lock files with its process id would stop a
+        // new postmaster.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }

@@ -78,7 +78,6 @@ impl Cluster {
         poll(what, within, ask).unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// Finds the processes whose type begins with `backend_type`.
     #[track_caller]
     pub fn pids(&self, backend_type: &str) -> Vec<i32> {
         let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, $1) ORDER BY backend_start";

@@ -1,5 +1,5 @@
-//! Invariant: a removed directory has the test prefix in its name and belongs to the servers' account. The process
-//! whose id is in the name has ended.
+//! Invariant: this module removes a directory only if its name has the test prefix, it belongs to the servers' account,
+//! and its process has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

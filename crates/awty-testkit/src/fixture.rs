@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic is how a test fails
 
 use crate::{Cluster, PATIENCE};
 use chrono::{DateTime, Utc};
@@ -10,14 +10,14 @@ pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entit
 pub const NOTE_SET: &str = "BEGIN INSERT INTO shop.note (entity_key) SELECT c.entity_key FROM unnest(j) AS c;
     RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END";
 
-/// SQL for a job's function. The function waits while a test holds an advisory lock (the *gate*).
+/// SQL that makes a job's function wait while a test holds an advisory lock (the *gate*).
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// SQL for a job's function. The function waits while a table (the *door*) has a row. A restart keeps this row.
+/// SQL that makes a job's function wait while a table (the *door*) has a row. The row survives a restart.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// A script of [`Shop::ahead`] fails with this SQLSTATE if the time `{first}` passes before the script ends.
+/// SQLSTATE of a script of [`Shop::ahead`] that did not end before the time `{first}`.
 const TOO_SLOW: &str = "TSLOW";
 
 pub struct Shop {
@@ -156,8 +156,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Replaces `{first}` in `statements` with a time in the future, runs the statements, and returns the time. If the
-    /// time passes before the statements end, runs the statements again with a later time.
+    /// Runs `statements` with a future time in place of `{first}`, and returns the time. Repeats this with a later time
+    /// if the time passes before the statements end.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -190,7 +190,7 @@ impl Shop {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// Closes the gate. Dropping the returned client opens the gate.
+    /// Dropping the returned client opens the gate.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();
@@ -266,7 +266,8 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// Schedules the check and reads its due time in one transaction. Between two transactions, the check could run.
+    /// Schedules the check and reads its due time in one transaction, because the check could run between two
+    /// transactions.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();

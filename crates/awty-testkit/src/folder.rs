@@ -13,7 +13,7 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     #[track_caller]
-    #[allow(clippy::new_without_default)] // it writes to the disk
+    #[allow(clippy::new_without_default)] // `new` writes to the disk
     pub fn new() -> Self {
         files::sweep();
         Self(files::new_directory())

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used)] // a panic is how a test fails
 
 use crate::{Cluster, poll};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -45,12 +45,12 @@ impl Cluster {
 fn is_fault(line: &str) -> bool {
     const WARNINGS: [&str; 7] = [
         " leak: ",                 // of buffers, relations, snapshots, files, ...; until PostgreSQL 16
-        "resource was not closed", // the same since 17
-        "still active",            // a snapshot
+        "resource was not closed", // the same since PostgreSQL 17
+        "still active",            // said of snapshots
         "non-empty SPI stack",
         "problem in alloc set",
         "you don't own a lock",
-        "while in ", // for example AbortTransaction while in COMMIT state
+        "while in ", // for example `AbortTransaction while in COMMIT state`
     ];
     line.starts_with("TRAP: ") || (line.contains("WARNING:  ") && WARNINGS.iter().any(|warning| line.contains(warning)))
 }

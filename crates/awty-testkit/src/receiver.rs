@@ -56,7 +56,7 @@ pub fn hang(mut stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Returns `None` if the connection ended before the whole request had arrived.
-#[allow(clippy::disallowed_methods)] // the receiver stamps arrivals
+#[allow(clippy::disallowed_methods)] // records the time of arrival
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut first = String::new();
     if reader.read_line(&mut first)? == 0 {

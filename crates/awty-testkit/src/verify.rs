@@ -1,5 +1,4 @@
-//! Invariant: amcheck leaves the database unchanged. If the database lacks amcheck, a transaction installs the
-//! extension and is then rolled back.
+//! Invariant: amcheck leaves the database unchanged, because a transaction that installs amcheck is rolled back.
 
 use postgres::Client;
 use postgres::error::SqlState;

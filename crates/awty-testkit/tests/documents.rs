@@ -1,7 +1,7 @@
-//! If a document names a test as `file::test` in backticks, the test must exist. In docs/attacks.md, a name without a
-//! file means a test in the file that the line names last.
+//! If a document names a test as `file::test` in backticks, the test must exist. In docs/attacks.md, a bare name means
+//! a test in the file that the line names last.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic is how a test fails
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

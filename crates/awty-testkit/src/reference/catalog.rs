@@ -10,7 +10,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// A COMMENT that contains this text describes an overload. The reference has no separate entry for an overload.
+/// Text in the COMMENT of each overload. The reference has one sentence for all overloads.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "

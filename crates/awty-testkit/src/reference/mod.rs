@@ -1,6 +1,6 @@
 //! Invariant: docs/reference.md describes each function, column, setting, outcome and error.
 
-#![allow(clippy::expect_used)] // in a generator the panic is the report
+#![allow(clippy::expect_used)] // a panic is how the generator fails
 
 mod catalog;
 mod errors;

@@ -1,8 +1,8 @@
-//! Tests that each module of awty uses only permitted modules. A *room* is a top-level module.
+//! Tests that each module of awty uses only permitted modules.
 //!
-//! An *arrow* is a path that names another module. A path in a macro's arguments is also an arrow.
+//! A *room* is a top-level module. An *arrow* is a path, also in a macro's arguments, that names another module.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic is how a test fails
 
 mod arrows;
 mod gateway;
@@ -52,7 +52,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// awty-core has no clock and never waits. Therefore awty-core must not use these names.
+/// awty-core must not use these names, because it has no clock and never waits.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]

@@ -17,7 +17,7 @@ fn behave(stream: &TcpStream, calls: &AtomicUsize) -> std::io::Result<()> {
             "/carrier" => match calls.fetch_add(1, Ordering::Relaxed) % 6 {
                 1 => "503",
                 3 => return hang(stream).map(|()| false),
-                5 => return Ok(false), // hangs up
+                5 => return Ok(false), // closes the connection
                 _ => "200",
             },
             _ => "404",
