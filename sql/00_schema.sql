@@ -1,5 +1,5 @@
--- The install script joins this folder's files, in the order of their numbers. Plain CREATE fails if a user has already
--- created the object.
+-- The install script joins this folder's files in the order of their numbers. No file uses OR REPLACE, which could take
+-- over an object that a user has created.
 
 \echo Use "CREATE EXTENSION awty" to load this file. \quit
 

@@ -155,7 +155,7 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
--- Invalidating this type tells sessions of a changed job; see src/pg/changes.rs.
+-- An invalidation of this type tells sessions that a job has changed; see src/pg/changes.rs.
 CREATE TYPE awty_internal.change AS ();
 
 COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';
@@ -168,5 +168,5 @@ COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awt
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
 
--- Must also fire if session_replication_role is replica.
+-- ALWAYS, so that the trigger also fires if session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;

@@ -44,7 +44,7 @@ COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Role that scheduled the check
 COMMENT ON COLUMN awty.future_job.scheduled_at IS 'Time of awty.schedule()';
 COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';
 
--- A run that leaves its check pending writes a row here. The row is deleted together with the check.
+-- Runs that leave their check pending write a row here, which is deleted together with the check.
 CREATE TABLE awty_internal.check_stat (
     check_id        bigint NOT NULL,
     runs            integer NOT NULL DEFAULT 0,
@@ -77,11 +77,10 @@ COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'Time at which the last 
 COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'For a repetition: slots of the plan before this one are used up, whatever the first slot says';
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: occurrences up to this time are used up, whatever the first slot says';
 
--- Suspects: checks during whose run the server or the worker's process ended. A suspect runs alone.
+-- Finds suspects: checks during whose run the server or the worker's process ended.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
--- A check that awty holds after crashes has no row. If a check is held during its run and stays pending, the hold
--- begins after the run.
+-- Holds that clients set. A check that awty itself holds after crashes has no row.
 CREATE TABLE awty_internal.hold (
     check_id        bigint NOT NULL,
     job             text COLLATE "C" NOT NULL,
@@ -118,7 +117,7 @@ CREATE TABLE awty_internal.in_flight (
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_cost_delay = 0,
-    -- Compressing the array would take longer than many runs.
+    -- Avoids compressing the array, which would take longer than many runs.
     toast_tuple_target = 8160
 );
 
@@ -142,7 +141,7 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
--- Takes keys that are numbers, uuids and so on. A parameter without a type still chooses text.
+-- Overload for keys that are numbers, uuids and so on. An untyped parameter still chooses text.
 CREATE FUNCTION awty.schedule(
     entity_name text,
     entity_key anynonarray,
@@ -190,7 +189,7 @@ CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
 
 COMMENT ON FUNCTION awty.key("any") IS 'Returns the key of one or several values, the same in every session: of one value its text, of several a JSON array of texts';
 
--- Parallel workers do not know the clock of awty.travel().
+-- RESTRICTED, because parallel workers do not know the clock of awty.travel().
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
 

@@ -21,8 +21,8 @@ CREATE TABLE awty.future_job_history (
     context         text
 ) PARTITION BY RANGE (finished_at);
 
--- The parent has no primary key. pg_dump dumps the daily partitions as ordinary tables, and their keys would collide
--- with the keys that ATTACH PARTITION creates.
+-- The parent has no primary key, because ATTACH PARTITION would then create keys that collide with those of dumped
+-- partitions.
 CREATE TABLE awty_internal.future_job_history_default PARTITION OF awty.future_job_history (
     CONSTRAINT future_job_history_default_pkey PRIMARY KEY (id, finished_at)
 ) DEFAULT;
@@ -31,7 +31,7 @@ CREATE INDEX future_job_history_default_entity_idx ON awty_internal.future_job_h
 
 CREATE INDEX future_job_history_default_newest_idx ON awty_internal.future_job_history_default (finished_at);
 
--- Most checks end as done. An index of all rows would slow down each INSERT.
+-- Omits checks that ended well, because an index of all rows would slow down each INSERT.
 CREATE INDEX future_job_history_default_problems_idx ON awty_internal.future_job_history_default (job, finished_at)
     WHERE outcome <> ALL ('{done,met,cancelled,replaced}');
 

@@ -1,4 +1,5 @@
--- pg_dump dumps this row, but not the sequence below. So the two differ after a restore.
+-- pg_dump dumps this row, but not the sequence below, so a difference between them shows that the database was
+-- restored.
 CREATE TABLE awty_internal.origin (
     identity        bigint NOT NULL,
     database        oid NOT NULL,

@@ -14,7 +14,7 @@ CREATE FUNCTION awty_internal.can_become(role regrole) RETURNS boolean
 
 COMMENT ON FUNCTION awty_internal.can_become(regrole) IS 'Can the current user SET ROLE to that role?';
 
--- PL/pgSQL keeps the plan. An SQL function would be planned again for each job.
+-- PL/pgSQL, because an SQL function would be planned again for each job.
 CREATE FUNCTION awty_internal.has_any_role(roles regrole[], privilege text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

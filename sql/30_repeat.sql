@@ -1,6 +1,5 @@
--- Runs do not update this table.
 CREATE TABLE awty_internal.repetition (
-    -- Shares a sequence, because a further sequence would be one more relation to lock.
+    -- Shares the sequence of checks, because a further sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -99,7 +98,6 @@ CREATE FUNCTION awty.occurrences(
 COMMENT ON FUNCTION awty.occurrences(interval, text, text, timestamptz, integer, timestamptz, text)
     IS 'Returns the next occurrences of an interval (every) or a cron expression after a time, in a time zone, as awty.repeat() would plan them';
 
--- Returns no row if PostgreSQL does not know the time zone. awty.occurrences() raises an error instead.
 CREATE FUNCTION awty_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz, calendar text DEFAULT NULL, until timestamptz DEFAULT NULL)
     RETURNS SETOF timestamptz LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'coming_wrapper';
 

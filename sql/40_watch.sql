@@ -63,7 +63,6 @@ COMMENT ON COLUMN awty.rule.swept_to IS 'Last key that the sweep has reached; NU
 CREATE TABLE awty_internal.rule_function (
     rule            text COLLATE "C" NOT NULL,
     argument        text COLLATE "C" NOT NULL,
-    -- An oid, because pg_upgrade refuses columns of type regprocedure.
     function        oid NOT NULL,
     numbers         smallint[] NOT NULL,
     columns         text[] COLLATE "C" NOT NULL,
@@ -79,7 +78,6 @@ COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns
 COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of those columns at the last inspection';
 
 CREATE TABLE awty.alert (
-    -- Shares a sequence, because a further sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     rule            text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -100,16 +98,15 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- A client adds only held alerts, and a run only alerts that are not held. The index allows one of each kind, so that
--- client and run never wait for each other. The lock on the row's check lets only one of them commit.
+-- Clients add only held alerts, and runs only alerts that are not held. The index allows one of each kind, so that
+-- client and run never wait for each other.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 -- Finds alerts that were not reported, for awty_internal.untold.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
--- Finds the late rows of a rule, the longest late first, and the rows that were late last. Neither reads alerts of
--- other roles, or rows that were only reminded.
+-- These indexes find a rule's late and formerly late rows, without reading alerts of other roles.
 CREATE INDEX alert_late_idx ON awty.alert (rule, due_at, id) WHERE cleared_at IS NULL AND level >= 1;
 CREATE INDEX alert_cleared_of_rule_idx ON awty.alert (rule, cleared_at) WHERE cleared_at IS NOT NULL AND level >= 1;
 

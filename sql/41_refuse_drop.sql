@@ -1,7 +1,7 @@
 -- Refuses a DROP … CASCADE that would drop a rule's triggers, because the rule would silently stop.
 --
--- Only warns about DROP TRIGGER by name, which scripts of pg_dump --clean use. Only warns a role that cannot end the
--- rule, because it must be able to drop its own function, type or schema.
+-- Only warns about DROP TRIGGER by name, because scripts of pg_dump --clean use it. Only warns a role that cannot end
+-- the rule, because the role must be able to drop its own objects.
 CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

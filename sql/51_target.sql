@@ -1,4 +1,4 @@
--- A target is what external workers call. Its name is the entity name of the checks.
+-- A target is the system that external workers call. Its name is the entity name of its checks.
 
 -- An empty target means all targets of the job.
 CREATE TABLE awty_internal.target (
@@ -25,7 +25,7 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Only claims write this table, one at a time. The row of a full bucket is deleted.
+-- Token buckets of targets. Claims write them, one claim at a time, and delete full buckets.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -86,8 +86,7 @@ CREATE FUNCTION awty.alter_target(
 COMMENT ON FUNCTION awty.alter_target(text, text, integer, double precision, integer, timestamptz, text, text[])
     IS 'Limits one target of a job without a function, or all its targets, or blocks them until a time; -infinity unblocks; for members of the job''s role';
 
--- The gateway calls this when a target asks for a pause. The block lasts an hour at most, and shortens no other
--- block.
+-- The gateway calls this when a target asks for a pause.
 CREATE FUNCTION awty_internal.block_for_now(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'block_for_now_wrapper';
 
@@ -129,8 +128,8 @@ SELECT k.job, k.target,
         WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN format('all %s leases are in use', coalesce(own.concurrency, everyone.concurrency))
             ELSE format('%s leases per second; the next lease is at %s', coalesce(own.rate, everyone.rate), standing.until) END
     END AS why
--- UNION would read all breakers before the first row, and after an outage there may be very many. A target of its own
--- column lets PostgreSQL find one target by the indexes.
+-- UNION ALL, because UNION would read all breakers before the first row. The separate column `target` lets PostgreSQL
+-- find one target by index.
 FROM (
     SELECT t.job, t.target AS key, t.target FROM awty_internal.target AS t WHERE t.target <> ''
     UNION ALL

@@ -39,7 +39,7 @@ CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, until timesta
 
 COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, timestamptz, text) IS 'Since when, by which role, until when and why, as far as each is known';
 
--- A standby cannot end holds and pauses. So it shows those whose end has passed as ended.
+-- Compares times, because a standby cannot end holds and pauses when their end has passed.
 CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN (until <= clock_timestamp()) IS NOT TRUE;
@@ -68,7 +68,7 @@ CROSS JOIN LATERAL (
 
 COMMENT ON VIEW awty_internal.here IS 'State of this database, and why nothing runs in it';
 
--- Only callers that may read the job see names and notes.
+-- Shows names and notes only to callers that may read the job.
 CREATE VIEW awty_internal.standing AS
 SELECT f.id, first.rank, first.why, first.mend
 FROM awty.future_job AS f
@@ -313,8 +313,7 @@ ORDER BY first.rank, first.since LIMIT 1;
 
 COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why due checks do not run, and what to do';
 
--- STABLE, because the planner omits an unused column only if it calls no volatile function. JIT would spend seconds
--- on the view's hundreds of expressions.
+-- STABLE lets the planner omit unused columns. JIT would spend seconds on the view's hundreds of expressions.
 CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
     RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
@@ -330,7 +329,7 @@ CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
 
 COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'Time that has passed since then; 0 if the argument is NULL or infinite';
 
--- The planner omits joined aggregates that a query does not use.
+-- Joins its aggregates, because the planner omits joins that a query does not use.
 CREATE VIEW awty.status AS
 SELECT current_database() AS database,
     here.enabled,

@@ -120,7 +120,7 @@ BEGIN ATOMIC
         SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key, coalesce(
             (SELECT r.entity_name FROM awty.rule AS r
              WHERE r.relation::oid = CASE WHEN explain.entity_name ~ '^[[:alpha:]_][[:alnum:]_$]*([.][[:alpha:]_][[:alnum:]_$]*)?$'
-                 THEN to_regclass(explain.entity_name)::oid END -- to_regclass() raises an error for what cannot be a name
+                 THEN to_regclass(explain.entity_name)::oid END -- to_regclass() raises an error for an invalid name
                  AND r.entity_name <> explain.entity_name
              ORDER BY r.rule LIMIT 1),
             (SELECT awty_internal.nearest(explain.entity_name, array_agg(n.name))

@@ -1,6 +1,6 @@
 -- awty.doctor() and awty.healthy() show what the caller may read, because row security applies to them.
 
--- Limited to some rows, so that a long history costs no more than a short one.
+-- Reads only the last 10000 rows, so that a long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS
 SELECT h.job, h.outcome, h.run_time, h.attempts, j.timeout
 FROM (SELECT n.job, n.role, n.outcome, n.run_time, n.attempts
@@ -135,7 +135,7 @@ BEGIN ATOMIC
             ELSE format('SELECT awty.alter_target(%L, %L, blocked_until => ''-infinity'');', t.job, t.target) END
     FROM (SELECT b.job, b.target, b.state, b.why, j.role FROM awty.target AS b JOIN awty.job AS j ON j.job = b.job
           WHERE b.state = 'blocked'
-             -- awty keeps the failures of a target without checks for a while.
+             -- Omits targets without checks, whose failures awty keeps for a while.
              OR b.state = 'open' AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.job = b.job AND f.entity_name = b.target AND NOT f.held)
           ORDER BY b.job, b.target LIMIT 20) AS t
     UNION ALL
@@ -186,7 +186,7 @@ BEGIN ATOMIC
     -- Does not read pg_class, because Citus hides its shards there.
     WHERE pg_table_is_visible(r.relation::oid) IS NULL
     UNION ALL
-    -- A restored dump without data has the triggers, but not their rule.
+    -- A database restored without data has a rule's triggers, but not the rule.
     SELECT 'error', format('rule "%s" does not exist', lost.rule), format('its triggers are on table %s', lost.relation),
         'Call awty.watch() again.'
     FROM (SELECT DISTINCT t.tgrelid::regclass AS relation,

@@ -1,5 +1,4 @@
--- Workers count in shared memory. The maintainer stores the counts here once a minute, and reads them back after a
--- start.
+-- Workers count runs in shared memory, and the maintainer stores the counts here once a minute.
 CREATE TABLE awty_internal.job_stat (
     job             text COLLATE "C" NOT NULL,
     runs            bigint NOT NULL,
@@ -84,9 +83,9 @@ SELECT coalesce(j.job, 'other jobs') AS job, pg_get_userbyid(j.role) AS role, j.
        coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
 FROM (SELECT k.job, k.role, k.paused AND awty_internal.lasts(k.paused_until) AS paused, k.paused_note, k.paused_until FROM awty.job AS k) AS j
 FULL JOIN awty_internal.job_counter() AS c ON c.job = j.job
--- Counting takes a while. DISTINCT ON lets the planner omit this join if a query uses none of its columns.
+-- DISTINCT ON lets the planner omit this slow join if a query uses none of its columns.
 LEFT JOIN (SELECT DISTINCT ON (q.job) q.* FROM awty_internal.job_pending() AS q ORDER BY q.job) AS p ON p.job = j.job
--- One row without a job has the counts of jobs that have no row of their own.
+-- Omits counts whose job awty.job does not show, but keeps the row `other jobs`, which has no job.
 WHERE j.job IS NOT NULL OR c.job IS NULL;
 
 COMMENT ON VIEW awty.job_status IS 'State and counts of each job, one row each; runs are counted in memory and stored once a minute, so that a crash loses up to a minute of them';

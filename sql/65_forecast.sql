@@ -11,7 +11,6 @@ CREATE FUNCTION awty_internal.planned(
 COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
     IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
 
--- Reads only readable jobs, one after the other, and their checks that are due in the requested time.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
@@ -29,7 +28,7 @@ BEGIN ATOMIC
             SELECT CASE WHEN forecast.step IS NULL THEN f.next_check_at
                 ELSE date_bin(forecast.step, f.next_check_at, '2000-01-01 00:00:00+00'::timestamptz) END AS slot
             FROM awty.future_job AS f
-            -- Without OFFSET 0, the planner would read all pending checks.
+            -- OFFSET 0 makes the planner read checks by index.
             WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until OFFSET 0
         ) AS due
         WHERE j.paused IS NOT TRUE
@@ -41,7 +40,6 @@ BEGIN ATOMIC
         LEFT JOIN awty.job AS j ON j.job = n.job
         CROSS JOIN LATERAL (
             SELECT n.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar, max(f.next_check_at) AS after, count(*) AS checks
-            -- OFFSET 0 makes the planner read checks and repetitions by index.
             FROM (SELECT f.entity_name, f.entity_key, f.next_check_at FROM awty.future_job AS f
                   WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until OFFSET 0) AS f
             CROSS JOIN LATERAL (

@@ -7,8 +7,8 @@ REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
--- Revokes rights that ALTER DEFAULT PRIVILEGES has granted. A role with TRIGGER on a table could run code as the
--- table's owner.
+-- Revokes rights that ALTER DEFAULT PRIVILEGES has granted, because a role with TRIGGER could run code as the table's
+-- owner.
 DO $$
 DECLARE
     command text;
@@ -178,7 +178,7 @@ CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- A dump contains no leases, because a restored database gives leases for the checks again.
+-- A dump omits leases, because a restored database gives new leases for the checks.
 GRANT SELECT ON awty_internal.attempt_default TO pg_database_owner;
 CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
