@@ -23,7 +23,7 @@ pub struct Effect {
     pub act: String,
     pub bad: bool,
     /// True if the run removes its own check.
-    #[allow(dead_code)] // printed with the row
+    #[allow(dead_code)] // only `Debug` reads it
     pub own: bool,
     pub committed: Option<Time>,
 }
@@ -124,7 +124,7 @@ const DEADLY: [&str; 2] = ["leave", "crash"];
 /// awty may hold a check after this number of crashes during the check's runs, even if other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Maximum seconds from a run's timeout to the run's end. The number is the watchdog's `GRACE` plus one second.
+/// Maximum seconds from a run's timeout to its end: the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
 /// Maximum delay of a run in seconds, if a fault freezes the run's worker.
 const NOISE: f64 = 10.0;
@@ -192,8 +192,8 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // A transaction that cancelled no check has left nothing on disk. Therefore PostgreSQL may reuse its
-            // transaction id after a crash.
+            // A transaction that cancelled no check leaves nothing on disk, so PostgreSQL may reuse its id after a
+            // crash.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -295,8 +295,7 @@ impl Story<'_> {
     /// P1: one transaction writes the effect, the history row and the time of the next run.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // Omits external workers, whose answers awty may write in subtransactions. The id of a subtransaction differs
-        // from the transaction's id.
+        // Omits external workers, because awty may write their answers in subtransactions, which have their own ids.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };

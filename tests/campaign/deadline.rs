@@ -1,4 +1,4 @@
-//! Tests two rules of a table. Together, the rules use all arguments of `awty.watch()`.
+//! Tests two rules of a table, which together use all arguments of `awty.watch()`.
 //!
 //! Each transaction writes its changes to logs, and `camp.broken_deadlines()` (deadline.sql) compares awty's tables
 //! with these logs.

@@ -18,8 +18,7 @@ CREATE INDEX ON camp.ticket_log (id, n);
 -- Logs each definition of a calendar, with the closed minutes of each day in UTC.
 CREATE TABLE camp.calendar (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, calendar text NOT NULL, shut integer[] NOT NULL);
 
--- Logs each definition of a rule. lengths has the times of its levels. With due, the due time includes the first
--- length.
+-- Logs each definition of a rule. lengths has the times of its levels.
 CREATE TABLE camp.promised (
     n       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     rule    text NOT NULL,
@@ -32,7 +31,7 @@ CREATE TABLE camp.promised (
 CREATE TABLE camp.quiet (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, rule text NOT NULL, alert bigint, until timestamptz NOT NULL);
 CREATE INDEX ON camp.quiet (alert, n);
 
--- Logs the runs of call and of call_cleared.
+-- Logs the calls of the rules' functions call and call_cleared.
 CREATE TABLE camp.telling (
     n     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     rule  text NOT NULL,
@@ -188,7 +187,7 @@ CROSS JOIN LATERAL (
 LEFT JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = t.id::text AND f.job = p.rule
 LEFT JOIN awty.alert AS a ON a.rule = p.rule AND a.entity_key = t.id::text AND a.cleared_at IS NULL;
 
--- Returns the latest time for awty's next action on a row. A row without such a time needs no check.
+-- Returns the time by which awty must next act on a row, or NULL if the row needs no check.
 CREATE FUNCTION camp.next_at(e camp.expected) RETURNS timestamptz LANGUAGE sql
 RETURN CASE
     WHEN e.stopped IS NOT NULL THEN NULL
@@ -211,8 +210,8 @@ CREATE FUNCTION camp.calendar_at(name text, t timestamptz, OUT shut integer[], O
 -- Returns the width of the longest slot, which limits the delay of a check.
 CREATE FUNCTION camp.slot() RETURNS interval LANGUAGE sql IMMUTABLE RETURN interval '3 s';
 
--- Returns contradictions to the logs. counted has the counts that awty.job_status had before the snapshot. If the clock
--- was set, times of two transactions cannot be compared.
+-- Returns contradictions between awty's tables and the logs. counted has the counts that awty.job_status had before the
+-- snapshot.
 CREATE FUNCTION camp.broken_deadlines(clock_was_set boolean, counted jsonb) RETURNS TABLE (promise text, what text) LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
     expected camp.expected[] := ARRAY(SELECT e FROM camp.expected AS e WHERE NOT clock_was_set);
@@ -298,8 +297,8 @@ BEGIN
                 SELECT max(n) FROM camp.ticket_log AS o WHERE o.id = e.id AND o.since IS DISTINCT FROM e.since), 0)))
         AND NOT coalesce(escalated_at, raised_at) >= due[level];
 
-    -- P12: each row that needs a check has a check at that time, or at the next opening. A new calendar or rule leaves a
-    -- check untouched that already has the right time.
+    -- P12: each row that needs a check has a check at that time, or at the next opening. A new calendar or rule does
+    -- not move a check that already has the right time.
     RETURN QUERY SELECT 'P12', left(concat_ws(' ', 'no check at', n, 'for', e.*), 900)
     FROM camp.expected AS e CROSS JOIN LATERAL camp.next_at(e) AS n
     WHERE is_settled AND e.since IS NOT NULL AND e.state <> 'solved'

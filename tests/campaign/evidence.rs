@@ -7,7 +7,6 @@ use crate::watched::{MISSED, WRONG, Watched};
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
-/// The caller must copy the clients' log `told` before the call.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
     // Each query takes its own snapshot, because a table looks empty in a snapshot that is older than the table's
     // TRUNCATE.

@@ -1,5 +1,5 @@
-//! A fault that finds no target does not count. Each fault undoes its change to the server, unless awty itself must
-//! cope with the change.
+//! Each fault undoes its change to the server, unless awty itself must cope with the change. A fault that finds no
+//! target is not counted.
 
 mod bulk;
 mod clock;
@@ -147,7 +147,7 @@ impl Fault {
         self == Fault::FillNotifyQueue
     }
 
-    /// Each round begins with a fault that shrinks the files of awty's tables.
+    /// Returns whether the fault shrinks the files of awty's tables. Each round begins with such a fault.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }

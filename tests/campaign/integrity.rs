@@ -55,8 +55,7 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// A position in one file of the server log. The position includes the file, because a promoted standby writes to a
-/// different file.
+/// A position in the server log. Includes the file, because a promoted standby writes to a different file.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,

@@ -16,8 +16,7 @@ pub struct Work {
     pub check_count: i32,
     pub key: String,
     pub at_most_once: bool,
-    /// `leased_at`, `expires_at` and `deadline` are times of the server's clock. Each confirmed heartbeat moves
-    /// `expires_at` to a later time.
+    /// `leased_at`, `expires_at` and `deadline` are times of the server's clock.
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the exit status is 0 only if every promise was kept and at least one fault succeeded.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic is how a test program fails
 
 mod bad_calls;
 mod checker;
@@ -127,7 +127,7 @@ impl Campaign {
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "32")
-            // The shared buffers are so small that pages of other tables soon replace awty's pages.
+            // So small that pages of other tables soon replace awty's pages.
             .set("shared_buffers", "16MB")
             .set("awty.max_workers", "24") // enough for a second worker of each role
             .set("awty.max_workers_per_role", "4")

@@ -1,8 +1,7 @@
 -- A run first writes one row of camp.effect. bad means that the run will fail, and own means that it removes its own
 -- check.
 --
--- A rollback does not undo nextval(), so runs count violations by sequences. Until the end of its nap, a run takes no
--- lock that a client could want.
+-- Runs count violations by sequences, because a rollback does not undo nextval().
 
 CREATE EXTENSION awty;
 CREATE SCHEMA camp;
@@ -167,7 +166,7 @@ BEGIN
         WHEN 'late' THEN
             IF bad THEN INSERT INTO camp.late VALUES ('40001'); END IF;
         WHEN 'commit' THEN
-            IF bad THEN -- emptying only one of the two is impossible, so COMMIT itself fails
+            IF bad THEN -- COMMIT fails, because the foreign key forbids emptying only one table
                 CREATE TEMPORARY TABLE emptied (id integer PRIMARY KEY) ON COMMIT DELETE ROWS;
                 CREATE TEMPORARY TABLE kept (id integer REFERENCES emptied);
             END IF;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// Limit in seconds for the start of the first run. A longer delay means that a wake-up was lost.
+/// Seconds within which the first run must start. A longer delay means that a wake-up was lost.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {
@@ -45,8 +45,8 @@ pub struct Speed {
     /// Seconds from the server's start to the first run of a due check in the slowest database. `None` if the server
     /// did not stop, or if no check was due.
     pub first: Option<f64>,
-    /// Seconds until all due checks were done. The time begins at the server's start, or at the fault's end if the
-    /// server did not stop.
+    /// Seconds until all due checks were done, from the server's start, or from the fault's end if the server did not
+    /// stop.
     pub all: f64,
 }
 

@@ -68,8 +68,7 @@ fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, Str
         .args(["--dry-run", *random.pick(&["--exclude-catalog", "--verbose"])])
         .output()
         .map_err(|error| error.to_string())?;
-    // sqlsmith uses PostgreSQL's newest pseudotypes as ordinary types. Without these replacements, half of sqlsmith's
-    // statements would fail.
+    // sqlsmith uses pseudotypes as ordinary types. Without these replacements, half of its statements would fail.
     let text = String::from_utf8_lossy(&output.stdout)
         .replace("anymultirange", "int4multirange")
         .replace("anyrange", "int4range");

@@ -1,7 +1,7 @@
 //! Tests that no client waits for a sleeping run (P4).
 //!
-//! The test observes a run, reads the locks, and observes the run again. If the run sleeps in both observations, the
-//! run also slept while the test read the locks.
+//! The test reads the locks between two observations of a run. If the run sleeps in both, it also slept while the test
+//! read the locks.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;

@@ -32,7 +32,7 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
 /// Finds late rows that have no alert, if the row's check is missing or is 9 s (three of the longest slots) too late.
-/// Ignores rows with failed checks. Ignores all rows while awty reads the table for the rule.
+/// Ignores rows with failed checks, and all rows while awty reads the table for the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

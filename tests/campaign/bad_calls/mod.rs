@@ -40,7 +40,7 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns. Each turn makes the same series of calls.
+/// Maximum number of turns, each of which makes the same calls.
 const TURNS: usize = 5;
 /// Maximum growth of a session's memory in bytes, during the last turn or during the repetition of one call.
 const GROWTH: i64 = 256 * 1024;
@@ -112,7 +112,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
         steps.push(places::Step::any(&functions, random));
     }
     let mut memory = vec![];
-    // In the second turn, a cache may still grow. Only a leak grows in every turn.
+    // A cache may still grow in the second turn, but only a leak grows in every turn.
     while memory.len() < 2 || memory.len() < TURNS && grown(&memory) {
         for step in &steps {
             for (call, answer) in
@@ -224,7 +224,7 @@ fn by_psql(cluster: &Cluster, shared: &Shared, random: &mut Random) {
         }
     }
     if said.contains("is not supported") {
-        return; // PostgreSQL has no conversion between these two
+        return; // PostgreSQL has no conversion between these encodings
     }
     if output.status.code() == Some(2) {
         shared.saw("P7", format!("psql in {database} with {encoding} lost its connection: {said}"));

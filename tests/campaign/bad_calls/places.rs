@@ -87,7 +87,7 @@ impl Step {
 
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
-            ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions
+            ask(client, &format!("SET {setting}"))?; // fails for settings of superusers or other versions
         }
         let before = state(client)?;
         let mut answers = self.make(client, role)?;

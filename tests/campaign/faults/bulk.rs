@@ -9,7 +9,7 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// Time limit for the start of a due check. The limit is twice the longest slot.
+/// Time limit for the start of a due check: twice the longest slot.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// A table so large that reading it replaces all other pages in the shared buffers.
@@ -38,7 +38,7 @@ impl Bulk {
         let mut admin = shared.connect(database, "postgres")?;
         admin.batch_execute(OTHER)?;
         let mut bulk = Self { kind, tag, keeper, admin };
-        bulk.go()?; // a fault that was interrupted may have left a bulk
+        bulk.go()?; // an interrupted fault may have left fillers
         Ok(bulk)
     }
 

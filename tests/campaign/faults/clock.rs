@@ -1,4 +1,4 @@
-//! Sets the server's clock, and leaves the clock changed. awty's promises about time refer to the server's clock.
+//! Sets the server's clock and leaves it changed, because awty's promises about time refer to this clock.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};
@@ -16,15 +16,15 @@ const DATES: [&str; 12] = [
     "1970-01-01T00:00:10Z",
     "2000-01-01T00:00:00Z", // PostgreSQL's epoch
     "2024-02-29T00:00:00Z",
-    "2025-12-31T23:00:00Z", // New Year in Berlin
-    "2026-03-08T07:00:00Z", // New York, forward
-    "2026-03-29T01:00:00Z", // Berlin, forward
-    "2026-10-25T01:00:00Z", // Berlin, back
-    "2026-11-01T06:00:00Z", // New York, back
-    "2038-01-19T03:14:08Z", // 32 bits, signed
-    "2100-03-01T00:00:00Z", // no leap day
-    "2106-02-07T06:28:16Z", // 32 bits, unsigned
-    "2262-04-11T23:47:17Z", // 64 bits of nanoseconds
+    "2025-12-31T23:00:00Z", // new year in Berlin
+    "2026-03-08T07:00:00Z", // New York sets clocks forward
+    "2026-03-29T01:00:00Z", // Berlin sets clocks forward
+    "2026-10-25T01:00:00Z", // Berlin sets clocks back
+    "2026-11-01T06:00:00Z", // New York sets clocks back
+    "2038-01-19T03:14:08Z", // signed 32-bit seconds overflow
+    "2100-03-01T00:00:00Z", // 2100 has no leap day
+    "2106-02-07T06:28:16Z", // unsigned 32-bit seconds overflow
+    "2262-04-11T23:47:17Z", // 64-bit nanoseconds overflow
 ];
 
 pub fn set(cluster: &Cluster, random: &mut Random) -> bool {
@@ -66,8 +66,7 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// PostgreSQL decides by the wall clock when to restart the launcher. If the clock was set back, PostgreSQL waits until
-/// the clock reaches the old time again.
+/// If the clock was set back, PostgreSQL restarts the launcher only when the clock reaches the old time again.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

@@ -11,7 +11,7 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // Executes CHECKPOINT, because during the fault, other statements flush only WAL and no data files.
+    // Executes CHECKPOINT, because other statements flush only WAL and no data files.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

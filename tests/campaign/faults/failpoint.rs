@@ -29,8 +29,8 @@ pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// An ERROR may be raised at several steps at once. Only one step sends SIGTERM or SIGKILL, because these signals may
-/// stop the server.
+/// Several steps may raise an ERROR at once. Only one step sends SIGTERM or SIGKILL, because these signals may stop the
+/// server.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];

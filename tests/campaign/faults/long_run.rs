@@ -7,9 +7,9 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Length of the long run in seconds. The other roles must catch up within the fraction `SHARE` of this time.
+/// Length of the long run in seconds. The other roles must catch up before the long run has ended.
 const SECONDS: u64 = 40;
-/// Length of the other roles' runs in seconds. After a crash, awty runs the interrupted checks one after the other.
+/// Length of the other roles' runs in seconds, short because awty runs interrupted checks one after the other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
@@ -24,7 +24,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // Kills a process of another role, so that the long run does not cause the crash.
+    // Spares the long run's own process, because this fault tests a crash beside the run.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

@@ -19,7 +19,7 @@ pub fn fill(shared: &Shared) -> bool {
     });
     let (Ok(_listener), Ok(mut filler)) = (listener, shared.connect("postgres", "postgres")) else { return false };
     let is_full = (0..ENOUGH).any(|_| is_refused(&mut filler, FILL));
-    // If the queue refuses large notifications, small notifications fill the rest of the queue.
+    // Small notifications fill the rest of the queue.
     let is_full = is_full && (0..ENOUGH * 100).any(|_| is_refused(&mut filler, "NOTIFY nothing"));
     std::thread::park_timeout(WHILE);
     is_full

@@ -36,7 +36,7 @@ pub fn terminate_launcher(shared: &Shared) -> bool {
     signal(shared, LAUNCHER, "pg_terminate_backend") && catch::<bool>(shared, &is_another(pid)).is_some()
 }
 
-/// The loop looks for the maintainer's process without sleeping, because the maintainer runs only for a moment.
+/// Polls without sleeping, because the maintainer's process lives only for a moment.
 pub fn kill_maintainer(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
     let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
     let mut witness = shared.connect("postgres", "postgres")?;

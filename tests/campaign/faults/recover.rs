@@ -41,7 +41,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
 
 pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let end = Instant::now() + TO_TIDY;
-    // Triggers an inspection of the database.
+    // Alters a job, because awty then inspects the database.
     for database in DATABASES {
         let owner = shared.connect(database, ERIN);
         let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('erin_watch', max_checks => 5)"));

@@ -1,6 +1,4 @@
 //! Rewrites awty's tables with statements that an administrator may run at any time.
-//!
-//! These statements must cause no internal error.
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
@@ -125,8 +123,7 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // Some tables, such as `in_flight`, are created with a fillfactor. A fault that changes the fillfactor must
-        // restore the table's own value.
+        // Restores the table's own fillfactor, because some tables, such as `in_flight`, are created with one.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));
