@@ -4,8 +4,7 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// Delay in seconds. A check with a longer delay has waited for another check's run, because a busy machine alone
-/// causes only shorter delays.
+/// A longer delay, in seconds, shows that a check waited for another run, because a busy machine alone delays less.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";

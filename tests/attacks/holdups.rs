@@ -131,8 +131,8 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// Creates repetitions for which awty needs thousands of steps to find the next time. Each hour misses the opening time
-/// by a moment, and the only open Mondays are half a year away.
+/// Creates repetitions whose next time takes awty thousands of steps to find, because nearly all planned times are just
+/// when the calendar closes.
 fn search_long(field: &Field, role: &str, job: &str, count: usize) {
     field.sql(
         role,
@@ -194,7 +194,7 @@ fn checks_that_search_long_delay_no_claim_of_several_jobs() {
     assert!((1..400).contains(&ended), "{ended} checks have ended");
 }
 
-/// The rule has a second level after one day. Therefore a late row still has a pending check.
+/// The rule has a second level after one day, so that a late row still has a pending check.
 fn watch(field: &Field, role: &str, rule: &str) {
     let table = format!("{role}.{rule}");
     field.sql(
@@ -209,7 +209,7 @@ fn watch(field: &Field, role: &str, rule: &str) {
     field.cluster.await_sql(DB, "the alert", &alert);
 }
 
-/// Triggers an inspection of the database.
+/// Registers a job, because awty then inspects the database.
 fn inspect(field: &Field) {
     field.job("alice", "another", "BEGIN RETURN NULL; END");
 }

@@ -1,5 +1,5 @@
-//! After a crash, awty suspects the checks that were running, and runs the suspected checks one at a time. The
-//! suspected checks of one role must not delay the checks of other roles.
+//! After a crash, awty runs the interrupted checks (suspects) one at a time. One role's suspects must not delay other
+//! roles' checks.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// awty inspects the database once a minute. A check that ends within a minute has not waited for an inspection.
+/// Shorter than the minute between inspections, so that a check that ends in time has not waited for an inspection.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {

@@ -33,8 +33,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "CREATE SEQUENCE mallory.running; CREATE SEQUENCE mallory.given_back; CREATE TABLE mallory.ran (k text);
          CREATE TABLE mallory.worker (pid int); CREATE TABLE mallory.door AS SELECT false AS open",
     );
-    // Each run calls nextval(), and a rollback does not undo nextval(). Therefore the sequence counts each run of the
-    // check.
+    // The sequence also counts runs that are rolled back, because a rollback does not undo nextval().
     field.job_with(
         "mallory",
         "open",

@@ -1,6 +1,6 @@
 //! Each test has its own cluster, in which the role `mallory` attacks the role `alice`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic is how a test fails
 
 mod field;
 

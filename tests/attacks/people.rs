@@ -13,10 +13,10 @@ fn checks_of_a_role_that_cannot_connect_wait() {
         let field = Field::new();
         let version: i32 = field.one("postgres", "SELECT current_setting('server_version_num')::int");
         if version >= 170_000 && reason.contains("LOGIN") {
-            continue; // such a role may have a worker there
+            continue; // since PostgreSQL 17, a role without LOGIN may have workers
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // The check becomes due after `forbid`, because awty then starts a worker of the role.
+        // The check becomes due only after `forbid`, so that awty must start a worker of the role.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);

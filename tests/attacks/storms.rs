@@ -178,8 +178,7 @@ fn thousands_of_changes_of_a_job_end_no_query() {
         "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
     );
-    // Waits until the first inspection has created the partitions, because each new partition causes many
-    // invalidations.
+    // Waits for the first inspection, because it creates partitions, which cause many invalidations.
     field.run("alice", "alices").is_done();
     let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
     mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
