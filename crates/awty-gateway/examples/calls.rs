@@ -1,6 +1,6 @@
 //! Makes HTTP calls as the gateway does, but without a database. Usage: `calls COUNT AT_ONCE ORIGIN…`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic reports the failure
 
 use awty_gateway::deliver::definition::Definition;
 use awty_gateway::deliver::request::{Delivery, RequestContext, request};

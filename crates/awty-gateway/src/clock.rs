@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use std::time::SystemTime;
 
-#[allow(clippy::disallowed_methods)] // the only call of the clock
+#[allow(clippy::disallowed_methods)]
 pub fn now() -> DateTime<Utc> {
     SystemTime::now().into()
 }

@@ -40,8 +40,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Returns why the gateway is not ready. Does not report two reasons: the gateway is stopping, or a database request
-/// failed.
+/// Returns why the gateway is not ready, except that the gateway is stopping or that a database request failed.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();

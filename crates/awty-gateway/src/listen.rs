@@ -47,7 +47,7 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // One cause of this error is that the process has too many open files.
+                // For example, the process has too many open files.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;

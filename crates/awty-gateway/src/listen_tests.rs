@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used)] // a panic fails the test
 
 use super::*;
 use axum::routing::get;

@@ -14,7 +14,7 @@ fn command() -> Command {
     let flags = || {
         let file = Arg::new("config").long("config").env("AWTY_CONFIG").help("The TOML file with settings");
         let flag = |setting: &'static config::Setting| {
-            let long: &'static str = setting.name.replace('_', "-").leak(); // once, for the life of the program
+            let long: &'static str = setting.name.replace('_', "-").leak();
             let arg = Arg::new(setting.name).long(long).help(setting.help);
             if setting.switch { arg.num_args(0..=1).default_missing_value("true") } else { arg }.action(ArgAction::Set)
         };
@@ -54,7 +54,7 @@ fn texts(matches: &ArgMatches) -> Result<(Texts, Grants), String> {
     Ok((texts, grants))
 }
 
-/// Only the gateway's own entries are logged, because libraries log statements with their values.
+/// Logs only the gateway's own entries, because libraries log statements with their values.
 fn logs(config: &Config) {
     let own = tracing_subscriber::filter::Targets::new().with_target("awty_gateway", config.log_level);
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());

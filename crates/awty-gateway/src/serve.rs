@@ -136,11 +136,11 @@ pub async fn serve(
     }
     notify("STOPPING=1");
     tracing::info!(in_flight = worker.in_flight(), "stopping");
-    let _ = stopper.send(true); // the worker has a receiver
+    let _ = stopper.send(true); // cannot fail, because the worker has a receiver
     let drained = async {
         let until = Instant::now() + config.drain.std();
-        let _ = tokio::time::timeout_at(until, claims).await; // lets a running claim return first
-        let _ = tokio::time::timeout_at(until + GIVE_BACK, worker.give_back_unbegun()).await; // otherwise the leases expire
+        let _ = tokio::time::timeout_at(until, claims).await;
+        let _ = tokio::time::timeout_at(until + GIVE_BACK, worker.give_back_unbegun()).await; // leases that are not given back expire
         while worker.in_flight() > 0 && Instant::now() < until {
             sleep(Duration::from_millis(20)).await;
         }

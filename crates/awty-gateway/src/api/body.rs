@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// serde_json reads an object as a number or raw JSON if one of the object's keys begins with this text.
+/// A key must not begin with this text, because serde_json would read its object as a number or raw JSON.
 const PRIVATE: &str = "$serde_json::private::";
 
 pub(super) fn too_large() -> Problem {

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 pub(super) enum Change {
-    /// If the client gives a period, the request ends the schedule only if the schedule has the same period.
+    /// With a period, ends the schedule only if the schedule has this period.
     End(Option<Length>),
     Run,
     Pause(Option<String>),

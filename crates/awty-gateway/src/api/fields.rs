@@ -40,7 +40,7 @@ impl Fields {
         }
     }
 
-    /// A field with the value null counts as present.
+    /// Returns `Some(Value::Null)` for a field with the value null.
     pub fn json(&mut self, name: &str) -> Option<Value> {
         let value = self.left.remove(name)?;
         if !number::are_short(&value) {

@@ -85,6 +85,6 @@ pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<Str
     let answer = show::tagged("0", &answer, StatusCode::ACCEPTED, &HeaderMap::new());
     Ok(match next {
         Some(place) => show::at(answer, &place),
-        None => answer, // a send without a key is only in the history
+        None => answer, // a send without a key has no address of its own
     })
 }

@@ -62,7 +62,7 @@ async fn tried(api: &Arc<Api>, request: Request, next: Next) -> Result<Response,
         _of_role = Some(api.permits.body(asker.role(), kib).await?);
         parts.extensions.insert(asker);
     }
-    let _of_all = api.bodies.acquire_many(kib).await; // the semaphore is never closed
+    let _of_all = api.bodies.acquire_many(kib).await; // cannot fail, because the semaphore is never closed
     let bytes = to_bytes(body, LARGEST_BODY).await;
     let bytes = bytes.map_err(|_| super::body::too_large())?;
     let mut tries = 1;

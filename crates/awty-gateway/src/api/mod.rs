@@ -89,7 +89,7 @@ pub fn router(api: Arc<Api>) -> Router {
         .method_not_allowed_fallback(async || {
             Problem::new("method-not-allowed", "The resource does not have this method.")
         })
-        .layer(DefaultBodyLimit::disable()) // `around` has the limit
+        .layer(DefaultBodyLimit::disable()) // `middleware::around` limits bodies instead
         .layer(from_fn_with_state(api.clone(), middleware::around))
         .with_state(api)
 }

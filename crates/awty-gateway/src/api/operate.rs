@@ -1,5 +1,3 @@
-//! Serves `/v1/schedules/{id}/…`.
-
 use super::auth::Asker;
 use super::body::{self, Body};
 use super::change::{Change, change};

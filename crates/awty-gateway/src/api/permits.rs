@@ -81,8 +81,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts measuring how long the request takes. The caller must already have a database connection, because time
-    /// spent waiting for a connection must not make a request slow.
+    /// Starts measuring how long the request takes. The caller must already have a database connection, because waiting
+    /// for a connection does not make a request slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }

@@ -59,7 +59,7 @@ impl Problem {
     pub fn fields(name: &'static str, faults: &[Fault]) -> Self {
         let all: Vec<Value> = faults.iter().map(Fault::json).collect();
         let first = faults.first().map(|fault| format!("{} {}", fault.pointer.trim_start_matches('/'), fault.reason));
-        let first = first.map(|detail| detail.trim_start().to_owned()); // a fault of the whole body has no name
+        let first = first.map(|detail| detail.trim_start().to_owned()); // the pointer is empty if the whole body is faulty
         Problem::new(name, first.unwrap_or_default()).with("errors", all)
     }
 }

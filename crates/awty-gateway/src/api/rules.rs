@@ -189,7 +189,7 @@ pub(super) async fn write(
     made.map_err(|trouble| if trouble.is("42710") { there_already() } else { trouble.into() })?;
     let row = there(db::one(&request, &id).await?)?;
     if create_only && !row.new {
-        return Err(there_already()); // another request was faster
+        return Err(there_already()); // a concurrent request has created the schedule
     }
     request.commit().await?;
     let status = if row.new { StatusCode::CREATED } else { StatusCode::OK };

@@ -79,7 +79,7 @@ pub fn call(attempt: &Value) -> Value {
 }
 
 pub fn seconds(number: &Value) -> Value {
-    #[allow(clippy::cast_possible_truncation)] // a value beyond i64 milliseconds is no length
+    #[allow(clippy::cast_possible_truncation)] // the cast saturates
     let millis = |seconds: f64| Length::millis((seconds * 1_000.0).round() as i64).to_string();
     number.as_f64().map_or(Value::Null, |seconds| millis(seconds).into())
 }

@@ -1,5 +1,5 @@
-//! GET hides secrets and shows a month as 30 days. So a field that a client sends back as GET showed it keeps its
-//! stored value.
+//! A field keeps its stored value if the client sends back what GET showed, because GET hides secrets and shows a month
+//! as 30 days.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;

@@ -10,7 +10,7 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// The values may be nested too deeply for serde_json, because any external worker can store values.
+/// Reads each member separately, because an external worker may store values that are nested too deeply for serde_json.
 pub(super) fn call(json: &str) -> Option<Value> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
     let read = |(name, member): (String, Box<RawValue>)| {

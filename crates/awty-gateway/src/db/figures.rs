@@ -50,7 +50,7 @@ const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Counts checks that ended as `missed` at least 10 s ago. Later ends are left out, because they may not be committed.
+/// Counts checks that ended as `missed` at least 10 s ago, because later ends may not be committed yet.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -90,7 +90,7 @@ impl Db {
             transaction.query_one(BOUNDED, &[]).await?;
             let rows = transaction.query(MISSED, &[&jobs, &since]).await?;
             transaction.commit().await?;
-            let (mut until, mut missed) = (DateTime::UNIX_EPOCH, Vec::new()); // the query always returns a row
+            let (mut until, mut missed) = (DateTime::UNIX_EPOCH, Vec::new());
             for row in &rows {
                 until = row.try_get(0)?;
                 if let Some(job) = row.try_get(1)? {

@@ -4,7 +4,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub role: String,
-    /// Superuser or BYPASSRLS.
+    /// True for a superuser and for a role with BYPASSRLS.
     pub too_mighty: bool,
     pub is_off: bool,
     pub version: Option<String>,
@@ -14,7 +14,7 @@ pub struct Standing {
     pub slot: Option<Duration>,
 }
 
-/// The gateway's role is a member of this job's role.
+/// A job of a role that the gateway's role is a member of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub name: String,

@@ -13,8 +13,8 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// Commits asynchronously, because a synchronous commit waits for a missing standby, and the page must report the
-/// missing standby. A crash may lose the token's time of last use.
+/// Commits asynchronously, because a synchronous commit would wait for a missing standby, which the page must report. A
+/// crash may lose the token's time of last use.
 const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
     LATERAL awty_http_internal.token_of(CASE WHEN s.setting IS NOT NULL THEN $1::bytea END) AS t";
@@ -32,15 +32,15 @@ const TERMINATE: &str = "SELECT pg_catalog.pg_terminate_backend(a.pid) FROM pg_c
     WHERE a.pid OPERATOR(pg_catalog.=) $1 AND a.xact_start OPERATOR(pg_catalog.=) $2";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
-/// Makes PostgreSQL read the first rows of a job or rule in the order of an index. Without statistics of jobs, it expects
-/// few rows, and would read all of them.
+/// Makes PostgreSQL read the first rows of a job or rule in the order of an index. Without statistics, it expects few
+/// rows, and would read and sort all of them.
 pub const BY_INDEX: &str =
     "SELECT pg_catalog.set_config('enable_sort', 'off', true), pg_catalog.set_config('enable_bitmapscan', 'off', true)";
 const AS_USUAL: &str =
     "SELECT pg_catalog.set_config('enable_sort', 'on', true), pg_catalog.set_config('enable_bitmapscan', 'on', true)";
 
 const LONGEST_NAME: usize = 63;
-/// An abandoned request may roll back for this long.
+/// Maximum time for the rollback of an abandoned request.
 const UNDO: Duration = Duration::from_secs(5);
 
 /// Refuses long names, because PostgreSQL would cut the name, and the cut name may belong to another role.

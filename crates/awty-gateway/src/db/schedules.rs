@@ -132,7 +132,7 @@ pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-/// Returns a page of schedules, and if the page ends early, the id of the last schedule that it has looked at.
+/// Returns a page of schedules. If the page ends early, also returns the id of the last schedule that was examined.
 pub async fn list(
     request: &Request,
     after: &str,

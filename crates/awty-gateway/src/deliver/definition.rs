@@ -48,11 +48,11 @@ pub struct Definition {
     pub body: Option<Box<RawValue>>,
     pub body_text: Option<String>,
     pub body_base64: Option<String>,
-    /// A call without a timeout has the timeout of the gateway's settings.
+    /// `None` means the timeout of the gateway's settings.
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
-    /// Maximum time between a call's planned time and its start. The gateway drops calls that would start later.
+    /// Maximum delay of a call's start. The gateway drops calls that would start later.
     pub max_lateness: Option<Length>,
     pub success: Statuses,
     pub sign: bool,

@@ -22,7 +22,7 @@ pub struct Delivery {
     pub entity_name: String,
     /// Path and query of the URI. For a send, `#` and the send's key follow.
     pub entity_key: String,
-    /// Number of this attempt: one more than the failed attempts in a row before it.
+    /// One more than the number of failed attempts in a row.
     pub attempt: u32,
     pub check_count: i32,
     pub first_check_at: DateTime<Utc>,

@@ -20,7 +20,7 @@ pub fn next(
         .checked_pow(attempt.saturating_sub(1))
         .and_then(|factor| retries.first_delay.as_millis().checked_mul(factor));
     let wait = doubled.unwrap_or(i64::MAX).min(retries.max_delay.as_millis());
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // an inexact spread is fine
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // the spread may be inexact
     let spread = (wait as f64 * 0.2 * spread.clamp(-1.0, 1.0)) as i64;
     let at = now.checked_add_signed(TimeDelta::try_milliseconds(wait.saturating_add(spread))?)?;
     Some(asked.map_or(at, |asked| at.max(asked)))

@@ -24,7 +24,7 @@ struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// True if a client's lock has delayed these answers. Answers without this delay are stored first.
+    /// True if a client's lock has delayed these answers.
     is_locked: bool,
 }
 
@@ -64,7 +64,7 @@ enum Unbooked {
 }
 
 pub async fn book(worker: Arc<Worker>, answers: mpsc::UnboundedReceiver<Answered>) {
-    let (aside, parts) = mpsc::unbounded_channel(); // each message holds places, so the channel is bounded
+    let (aside, parts) = mpsc::unbounded_channel(); // bounded by the places for calls that each batch holds
     tokio::join!(worker.book_gathered(answers, aside), worker.book_aside(parts));
 }
 
@@ -78,7 +78,7 @@ impl Worker {
                 Ok(busy) => self.booked(batch, &busy),
                 Err(_) => Some(batch),
             };
-            drop(rest.map(|rest| aside.send(rest))); // the receiver lives as long as the sender
+            drop(rest.map(|rest| aside.send(rest))); // cannot fail, because the receiver lives as long as the sender
         }
     }
 

@@ -50,7 +50,7 @@ pub async fn claim(worker: Arc<Worker>) {
     while !worker.is_stopping() {
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             refreshed = worker.refresh().await.then(Instant::now);
-            last.claimed = true; // The claim updates the last claim in awty.job_status, which shows that a worker is alive
+            last.claimed = true; // a claim shows in awty.job_status that a worker is alive
         }
         let turn = if refreshed.is_some() { worker.turn(last.claimed).await } else { Ok(Turn::pause(pause)) };
         last = match turn {

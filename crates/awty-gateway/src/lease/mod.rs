@@ -72,7 +72,7 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// If an activity succeeds, only this activity's last error is cleared.
+/// The success of an activity clears only this activity's last error.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,
@@ -103,7 +103,7 @@ impl Worker {
         config: WorkerConfig,
         stopping: watch::Receiver<bool>,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Answered>) {
-        let (answers, booked) = mpsc::unbounded_channel(); // bounded by the places in its messages
+        let (answers, booked) = mpsc::unbounded_channel(); // bounded by the places for calls that each answer holds
         let worker = Worker {
             db,
             answers_db,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// In KiB.
+/// Maximum memory of all requests together, in KiB.
 const ROOM: usize = 128 * 1024;
 /// KiB that a claim reserves for each request before the request's size is known. Only a check scheduled with
 /// `awty.schedule()` can have a larger request, because `awty_http` limits all other requests.
@@ -61,7 +61,7 @@ impl AsRef<[u8]> for Held {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)] // in a test the panic is the report
+    #![allow(clippy::unwrap_used)] // a panic fails the test
 
     use super::*;
 

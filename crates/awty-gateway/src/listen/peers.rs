@@ -51,7 +51,7 @@ fn peer(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)] // in a test the panic is the report
+    #![allow(clippy::unwrap_used)] // a panic fails the test
 
     use super::*;
 

@@ -36,7 +36,7 @@ impl Early {
 
     fn take(&self, bytes: usize) -> bool {
         let less = |left| (left != ANY).then(|| u64::saturating_sub(left, bytes as u64));
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // without a bound, nothing changes
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // fails only for `ANY`, which means no limit
         self.0.load(Ordering::Relaxed) > 0
     }
 }

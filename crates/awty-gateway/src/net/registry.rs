@@ -3,7 +3,7 @@
 //! <https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 
-/// Prefix, globally reachable, name.
+/// A prefix, whether its addresses are globally reachable, and its name.
 pub type Row = (&'static str, bool, &'static str);
 
 /// An address is globally reachable if no prefix in the table contains it.

@@ -2,7 +2,7 @@
 //!
 //! Each list of fields is used four times: in `/v1/openapi.json`, to read requests (`fields`), as arguments of the SQL
 //! function, and to write answers (`show`).
-#![allow(dead_code)] // only the document reads these; a field has a comment if its name does not say enough
+#![allow(dead_code)] // only the OpenAPI document reads these types
 
 mod other;
 
@@ -51,7 +51,7 @@ pub fn only_answers<T: PartialSchema>() -> Vec<String> {
         match schema {
             RefOr::T(Schema::Object(object)) => object.properties.keys().cloned().collect(),
             RefOr::T(Schema::AllOf(parts)) => parts.items.iter().flat_map(own).collect(),
-            _ => Vec::new(), // the fields of the request are a reference
+            _ => Vec::new(), // a reference to the request's fields
         }
     }
     own(&T::schema())

@@ -70,7 +70,7 @@ pub struct Database {
     last_slot_run: Option<DateTime<Utc>>,
     lag: Option<Length>,
     oldest_overdue: Option<DateTime<Utc>>,
-    /// Exact up to 100,000, an estimate above.
+    /// Number of pending checks; above 100,000, an estimate.
     pending: i64,
     held_checks: i64,
     last_error: Option<String>,
@@ -155,11 +155,11 @@ pub struct Block {
 
 #[derive(ToSchema)]
 pub struct TokenWanted {
-    /// By default the role of the token that makes the request.
+    /// Defaults to the role of the token that makes the request.
     role: Option<String>,
     /// read, write or admin.
     scope: String,
-    /// By default 90 days.
+    /// Time until the token expires; defaults to 90 days.
     expires: Option<Length>,
 }
 

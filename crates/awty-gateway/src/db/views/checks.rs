@@ -12,8 +12,7 @@ macro_rules! alert {
 }
 
 /// Reads the late rows of each rule by an index, in the order of their due times. Without the index, row security would
-/// check the alerts of all roles. At level 0, also returns held or reminded rows that are not late, of the first 10,000
-/// alerts of each rule.
+/// check the alerts of all roles. At level 0, also returns held or reminded rows among each rule's first 10,000 alerts.
 pub const OPEN: &str = concat!(
     alert!(),
     "FROM awty.rule AS r CROSS JOIN LATERAL (
@@ -41,7 +40,7 @@ macro_rules! check {
             'attempt', f.attempt) "
     };
 }
-/// `tries` says whether the current role is the job's role. `tries` is null if the job has no function.
+/// `tries` says whether the current role is the job's role, and is null if the job has no function.
 const PENDING: &str = concat!(
     check!(),
     "|| pg_catalog.jsonb_build_object('tries', (SELECT pg_catalog.pg_get_userbyid(j.role) = current_user FROM awty.job AS j

@@ -43,7 +43,6 @@ pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'u
         JOIN awty_http.endpoint AS w ON w.entity_name = f.entity_name AND w.entity_key = f.entity_key AND w.job = f.job
         WHERE NOT w.paused AND w.failing_since IS NULL AND f.next_check_at < pg_catalog.now() - w.every) AS e
     ORDER BY e.since LIMIT $1";
-/// Adds up the calls of the last full hour from the statistics of each tenant's job.
 pub const LAST_HOUR: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('from', max(s.bucket), 'count', sum(s.count), 'ok', sum(s.ok), 'dropped', sum(s.dropped),
         'half', ", ms!("awty_http_internal.percentile(awty_http_internal.all_steps(s.lateness_steps), 0.5, min(s.lateness_min), max(s.lateness_max))"), ",
@@ -178,7 +177,7 @@ pub async fn clock(request: &Request) -> Result<Value, Trouble> {
 
 /// `from` and `step` are in seconds.
 pub async fn open_hours(request: &Request, from: i64, step: i64, parts: i64) -> Result<Vec<Value>, Trouble> {
-    #[allow(clippy::cast_precision_loss)] // times of this century are exact
+    #[allow(clippy::cast_precision_loss)] // an `f64` holds each second of this century exactly
     let (from, step) = (from as f64, step as f64);
     all(request, OPEN_HOURS, &[&from, &step, &parts]).await
 }
