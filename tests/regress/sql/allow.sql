@@ -1,4 +1,3 @@
--- Tests awty.allow() and awty.disallow(), by which other roles may schedule a job.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_clerks;

@@ -36,7 +36,7 @@ SELECT test.raises($$SELECT awty.alter('unpaid', function => 'shop.nothing')$$);
 SELECT test.raises($$SELECT awty.alter('unpaid', function => '')$$);
 SELECT awty.alter('unpaid', function => 'shop.unpaid');
 
--- A refused call changes nothing, not even the options before the wrong option.
+-- A refused call changes nothing, not even by the valid options before the wrong option.
 SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s', max_checks => -1)$$);
 TABLE test.options;
 
@@ -47,7 +47,7 @@ SELECT next_check_at = date_trunc('day', now()) + interval '2 days 10:01' FROM a
 SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
 SELECT next_check_at = date_trunc('day', now()) + interval '2 days 11:00' FROM awty.future_job;
 
--- A job can get another role that the caller can become, and that may execute the function.
+-- The caller can give a job to another role that the caller can become, and that may execute the function.
 SET ROLE regress_app;
 SELECT awty.alter('unpaid', run_as => 'regress_app');
 TABLE test.options;

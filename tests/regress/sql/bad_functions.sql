@@ -44,7 +44,7 @@ CREATE DOMAIN shop.moment AS timestamptz;
 CREATE FUNCTION shop.a_domain(awty.future_job) RETURNS shop.moment LANGUAGE sql AS 'SELECT now()::shop.moment';
 SELECT function, test.register('shop.' || function) FROM unnest(ARRAY['a_procedure', 'an_aggregate', 'a_set', 'a_table', 'without_zone', 'nothing',
     'one_for_many', 'many_for_one', 'set_for_many', 'a_domain']) AS function;
--- The name is ambiguous: one function takes a single check, and another takes sets.
+-- The name is ambiguous, because one function takes a single check and the other an array of checks.
 CREATE FUNCTION shop.both(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.both(awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS 'SELECT ARRAY[now()]';
 SELECT test.register('shop.both');
@@ -79,7 +79,7 @@ GRANT EXECUTE ON FUNCTION test.common(awty.future_job) TO regress_mallory;
 SET ROLE regress_mallory;
 SELECT awty.register('mallorys', 'test.common');
 
--- The same faults may arise after register(). Pending checks then stay, and schedule() refuses new checks.
+-- A function may become invalid after register(). Pending checks then stay, and schedule() refuses new checks.
 SELECT awty.schedule('orders', '1', 'mallorys', after => '1 hour') > 0;
 CREATE FUNCTION test.schedule(job text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.schedule(%L, %L, %L, after => %L)', 'orders', '1', job, '1 hour')) $$;

@@ -18,7 +18,7 @@ FROM unnest(ARRAY[
 CROSS JOIN LATERAL test.raises(format('SELECT awty.register(%L, %L, %s)', 'new', 'shop.unpaid', option)) AS r
 CROSS JOIN LATERAL test.raises(format('SELECT awty.alter(%L, %s)', 'unpaid', option)) AS a;
 
--- An option accepts NULL only if NULL means no slot, no limit of lateness, or the caller.
+-- Options that always need a value refuse NULL.
 SELECT option, test.raises(format('SELECT awty.register(%L, %L, %s => NULL)', 'new', 'shop.unpaid', option))
 FROM unnest('{timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, keep_history}'::text[]) AS option;
 SELECT awty.register('nulls', 'shop.unpaid', slot => NULL, max_lateness => NULL, run_as => NULL);

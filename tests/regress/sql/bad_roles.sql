@@ -90,7 +90,7 @@ SELECT test.attribute('NOINHERIT IN ROLE regress_between');
 CREATE ROLE regress_above SUPERUSER;
 SELECT test.attribute('IN ROLE regress_above');
 DROP ROLE regress_between, regress_above;
--- The owner of the database has no extraordinary rights.
+-- The owner of the database does not count as a role with extraordinary rights.
 ALTER DATABASE :"database" OWNER TO regress_team;
 GRANT regress_shop TO regress_team;
 SELECT test.register('regress_team'), awty.unregister('team');
@@ -122,7 +122,7 @@ END $$;
 CREATE TRIGGER trap AFTER INSERT ON mallory.bait FOR EACH ROW EXECUTE FUNCTION mallory.trap();
 RESET ROLE;
 SELECT test.raises('INSERT INTO mallory.bait VALUES (1)');
--- If a superuser's INSERT schedules a check of mallory's own job, the check runs as mallory.
+-- A check of mallory's own job runs as mallory, even if a superuser's INSERT schedules the check.
 SET ROLE regress_mallory;
 SELECT awty.register('bait', 'mallory.takeover');
 CREATE OR REPLACE FUNCTION mallory.trap() RETURNS trigger LANGUAGE plpgsql

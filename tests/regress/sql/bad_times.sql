@@ -13,7 +13,7 @@ SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid')$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL, after => NULL)$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => now(), after => '1 hour')$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => 'infinity', after => '1 hour')$$);
--- A NULL that a trigger has computed is refused, because the check would be lost silently.
+-- A computed time that is NULL is refused, because the check would be lost silently.
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL::timestamptz + '1 hour')$$);
 
 SELECT t, test.at(t) FROM unnest('{infinity, -infinity, 294276-12-31 23:59:59+00, 262143-01-01 00:00:00+00}'::text[]) AS t;

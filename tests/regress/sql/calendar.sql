@@ -8,7 +8,7 @@ SELECT awty.create_calendar('office', zone => 'europe/berlin', closed => '{2026-
     hours => '{mon-thu 13:30-17:30, mon-thu 9:00-12:30, FRI 09:00-14:00, tue 10:00-11:00}');
 SELECT calendar, zone, hours, closed, role, changed_by, changed_at BETWEEN now() - interval '1 minute' AND clock_timestamp() FROM awty.calendar;
 
--- The same definition in other words changes nothing, but another definition needs replace.
+-- create_calendar() with an equal definition in other words changes nothing. A different definition needs replace.
 SELECT xmin AS written FROM awty.calendar
 \gset
 SELECT awty.create_calendar('office', '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}', 'Europe/Berlin', '{2026-12-24, 2026-12-25}');
@@ -17,7 +17,7 @@ SELECT test.raises($$SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00
 SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'Europe/Berlin', replace => true);
 SELECT hours, closed FROM awty.calendar;
 
--- A length in hours can end exactly at the closing. A length in days counts open days.
+-- A length in hours can end exactly at closing time. A length in days counts open days.
 SELECT awty.due('2026-11-23 09:00', '8 hours', 'office'), awty.due('2026-11-23 09:00', '08:00:00.000001', 'office');
 SELECT awty.due('2026-11-27 16:00', '2 days', 'office'), awty.due('2026-11-28 10:00', '1 day', 'office'), awty.due('2026-11-27 16:00', '1 week', 'office');
 SELECT awty.open_time('2026-11-27 16:00', '2026-11-30 10:30', 'office'), awty.open_time('2026-11-30', '2026-11-27', 'office'),
@@ -30,7 +30,7 @@ FROM unnest('{1 day 1 hour, 1 month, 0, -1 hour, -1 day, 2000 days 00:00, 3000 d
 SELECT test.raises($$SELECT awty.open_time('-infinity', now(), 'office')$$), test.raises($$SELECT awty.open_time(now(), 'infinity', 'office')$$);
 SELECT test.raises($$SELECT awty.due(now(), '1 day', 'ofice')$$), test.raises($$SELECT awty.open_time(now(), now(), 'none')$$);
 
--- A change counts at once, unless it is rolled back.
+-- A changed calendar counts at once, unless the change is rolled back.
 BEGIN;
 SELECT awty.create_calendar('office', '{mon-sun 00:00-24:00}', 'UTC', replace => true);
 SELECT awty.due('2026-11-28 10:00', '1 hour', 'office');

@@ -13,7 +13,6 @@ WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND (c.relki
 SELECT name FROM pg_settings WHERE name LIKE 'awty.%' AND (coalesce(short_desc, '') = '' OR coalesce(extra_desc, '') = '');
 SELECT 'extension' FROM pg_extension WHERE extname = 'awty' AND obj_description(oid, 'pg_extension') IS NULL;
 
--- A COMMENT is one line, starts with a capital letter, and has no full stop at the end.
 SELECT description FROM pg_description AS d JOIN pg_depend AS e ON (e.classid, e.objid) = (d.classoid, d.objoid)
 WHERE e.refclassid = 'pg_extension'::regclass AND e.deptype = 'e'
     AND e.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'awty')

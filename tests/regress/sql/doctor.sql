@@ -9,9 +9,8 @@ SELECT * FROM awty.doctor();
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid'), awty.register('unshipped', 'shop.unshipped'), awty.register('moves', 'shop.unpaid');
 SELECT count(awty.schedule('orders', n::text, 'unpaid', after => '1 hour')) FROM generate_series(1, 3) AS n;
--- awty.doctor() reports that nothing runs in this database.
 SELECT level, finding, detail, fix FROM awty.doctor();
--- Checks are more than ten slots late, held while due, or due while their job is paused.
+-- Makes checks that are more than ten slots late, held while due, or due while their job is paused.
 RESET ROLE;
 UPDATE awty.future_job SET first_check_at = now() - interval '3 hours', next_check_at = now() - interval '3 hours' WHERE entity_key IN ('1', '2');
 UPDATE awty.future_job SET held = true WHERE entity_key = '2';
@@ -20,7 +19,7 @@ SET ROLE regress_shop;
 SELECT awty.pause('unpaid', 'mail server moves');
 SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME'), fix FROM awty.doctor() WHERE finding LIKE '%paused%';
 SELECT awty.resume('unpaid'), awty.cancel('orders', '1'), awty.cancel('orders', '2'), awty.cancel('orders', '3');
--- One error repeats. Runs take nearly all of their timeout. The history is full of "replaced". A day has no partition.
+-- Makes a repeated error, runs near their timeout, a history full of replaced checks, and a day without a partition.
 RESET ROLE;
 CREATE FUNCTION test.ends(job text, outcome text, sqlstate text, run_time interval, finished timestamptz) RETURNS void LANGUAGE sql AS $$
     INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at,
@@ -32,7 +31,7 @@ SELECT test.ends('unpaid', 'done', NULL, '29 s', now() + interval '1 s');
 SELECT test.ends('moves', 'replaced', NULL, '0', now() + n * interval '1 min') FROM generate_series(1, 9) AS n;
 SET ROLE regress_shop;
 SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME', 'g') AS detail, fix FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
--- An error is over if it does not come back within three times its usual interval.
+-- awty.doctor() regards an error as over if the error does not recur within three times its usual interval.
 RESET ROLE;
 UPDATE awty.future_job_history SET finished_at = finished_at - interval '6 minutes' WHERE job = 'unshipped';
 SET ROLE regress_shop;

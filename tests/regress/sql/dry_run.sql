@@ -21,7 +21,7 @@ BEGIN
     RETURN NULL;
 END $$;
 SELECT awty.register('try', 'shop.try', timeout => '100 ms', max_attempts => 2);
--- A superuser calls awty.dry_run() after SET ROLE. The function must not get back the superuser's rights.
+-- A superuser calls awty.dry_run() after SET ROLE. The function must not regain the superuser's rights.
 CREATE FUNCTION shop.escape(j awty.future_job) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF j.args ->> 0 IS NOT NULL THEN EXECUTE j.args ->> 0; END IF;
@@ -46,7 +46,7 @@ SELECT sqlstate, message FROM awty.dry_run('orders', 1, 'escape', '["RESET ROLE"
 SELECT current_user, current_setting('role');
 SELECT count(*) FROM awty.future_job;
 SELECT awty.unregister('escape');
--- In awty.dry_run(), the function call of a rule cannot change the role, either.
+-- In awty.dry_run(), the call function of a rule cannot change the role, either.
 CREATE TABLE shop.orders (id integer PRIMARY KEY, placed_at timestamptz NOT NULL, status text);
 CREATE FUNCTION shop.tell(alert awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN RESET ROLE; END $$;
 SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'SHIPPED'$$, within => '1 h', rule => 'late', call => 'shop.tell');
@@ -70,7 +70,7 @@ SELECT what, t.id IS NULL AS none, t.job, t.entity_name, t.entity_key, t.slot > 
 FROM unnest('{done,again,past,far,raise,deferred,slow,cancel,row}'::text[]) AS what CROSS JOIN LATERAL awty.dry_run('orders', 1, 'try', jsonb_build_object('do', what)) AS t;
 SELECT (SELECT count(*) FROM shop.tried), (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history WHERE job = 'try');
 
--- A pending check runs with its own args, even if it is held or not due.
+-- awty.dry_run() calls the function with the pending check's own args, even if the check is held or not due.
 SELECT awty.schedule('orders', what, 'try', after => '1 day', args => jsonb_build_object('do', what)) > 0 FROM unnest('{done,again,raise,cancel,replace}'::text[]) AS what;
 SELECT awty.hold('orders', 'again');
 CREATE TEMP TABLE was AS SELECT f.id, f.ctid::text AS place, f.xmin::text AS made, f.xmax::text AS locked FROM awty.future_job AS f;

@@ -4,8 +4,7 @@
 SELECT 'carried', config::regclass, filter = '' AS whole
 FROM pg_extension, unnest(extconfig, extcondition) AS c (config, filter) WHERE extname = 'awty' ORDER BY config::regclass::text;
 
--- Lists the tables that no dump contains, because they describe only this server: the runs in progress, the counts of
--- runs, and the identity of the installation.
+-- Lists the tables that no dump contains, because they describe only this server.
 SELECT 'left behind', c.oid::regclass
 FROM pg_class AS c JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
 JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass

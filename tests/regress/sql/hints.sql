@@ -1,11 +1,11 @@
--- After a role with the right has executed the hint's statement, the refused call succeeds.
+-- A refused call succeeds after a role with the necessary rights has executed the statement in the error's hint.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE "regress ""odd""" LOGIN;
 CREATE SCHEMA "Odd ""schema""";
 GRANT USAGE ON SCHEMA awty TO "regress ""odd""";
 GRANT USAGE, CREATE ON SCHEMA "Odd ""schema""" TO PUBLIC;
--- Makes the call as role, executes the hint and ending as healer, and repeats the call.
+-- Makes the call as role, then executes the hint and ending as healer, and then repeats the call.
 CREATE FUNCTION test.heals(role name, call text, healer name DEFAULT 'postgres', ending text DEFAULT '') RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     answer text;

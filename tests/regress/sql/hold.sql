@@ -21,7 +21,7 @@ SELECT test.raises($$SELECT awty.release('orders', 1)$$);
 RESET ROLE;
 SELECT count(*) FROM awty_internal.hold;
 
--- The last call replaces role, note and end. The end is rounded up to a slot, and a past end is refused.
+-- The last call sets the role, note and end of a hold. The end is rounded up to a slot, and must not be past.
 SET ROLE regress_shop;
 SELECT awty.hold('orders', 1, note => 'away', held_until => date_trunc('minute', now()) + interval '1 day 1 s');
 RESET ROLE;
@@ -47,7 +47,7 @@ SET ROLE regress_app;
 SELECT awty.hold('orders', 1, note => 'x'), awty.release('orders', 1);
 SELECT test.sqlstate($$TABLE awty_internal.hold$$);
 
--- A check that falls due while it is held follows the job's on_missed. The UPDATE simulates that a day has passed.
+-- A held check whose due time passes follows the job's on_missed. The UPDATE simulates that a day has passed.
 SET ROLE regress_shop;
 SELECT awty.register('skipper', 'shop.unpaid', on_missed => 'skip'), awty.register('mover', 'shop.unpaid', on_missed => 'next_slot');
 SELECT awty.pause('unpaid'), awty.pause('skipper'), awty.pause('mover');

@@ -23,7 +23,8 @@ SET ROLE regress_mallory;
 CREATE EXTENSION awty;
 \set VERBOSITY default
 
--- The schema has functions, operators, types and tables with PostgreSQL's own names. The script must not use them.
+-- PostgreSQL's own functions, operators, types and tables have namesakes in this schema. The install script must not
+-- use them.
 CREATE SCHEMA traps;
 GRANT ALL ON SCHEMA traps TO PUBLIC;
 CREATE FUNCTION traps.trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped as %', current_user; END $$;
@@ -82,7 +83,7 @@ UNION ALL SELECT 'left', proname FROM pg_proc WHERE probin LIKE '%awty%'
 UNION ALL SELECT 'left', relname FROM pg_class WHERE relname ~ 'future_job' AND relpersistence <> 't'
 UNION ALL SELECT 'left', typname FROM pg_type AS t JOIN pg_class AS c ON c.oid = t.typrelid WHERE typname ~ 'future_job' AND relpersistence <> 't'
 UNION ALL SELECT 'left', proname FROM pg_proc WHERE proname = 'nothing';
--- This session has prepared awty's statements. The next CREATE EXTENSION makes empty tables with a new identity.
+-- This session's prepared statements must also work with the tables of the new installation.
 CREATE EXTENSION awty;
 SELECT count(*) FROM awty.job;
 CREATE FUNCTION public.nothing(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';

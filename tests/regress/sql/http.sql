@@ -38,7 +38,7 @@ SELECT uri, state FROM awty_http_internal.schedule_status;
 SELECT key, state, uri FROM awty_http_internal.send_status;
 SELECT awty_http_internal.cancel_send('order-1');
 SET client_min_messages = notice;
--- No new call can use the key of a cancelled call.
+-- The key of a cancelled call cannot be used for another call.
 SELECT awty_http.send('https://api.example.com/order', '{"n": 1}', 'order-1', after => '1 day') > 0;
 SELECT awty_http.send('https://api.example.com/order', '{"n": 2}', 'order-2', after => '1 day') > 0;
 SELECT awty.cancel(entity_name, entity_key, job) FROM awty.future_job WHERE entity_key LIKE '%order-2';

@@ -55,7 +55,7 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.schedule('orders', ROW(1, 2), 'unpaid', after => '1 day')$$, $$SELECT awty.cancel('orders', c) FROM awty.future_job AS c LIMIT 1$$,
     $$SELECT awty.schedule('orders', NULL::integer, 'unpaid', after => '1 day')$$, $$SELECT awty.schedule('orders', to_jsonb(repeat('x', 1100)), 'unpaid', after => '1 day')$$,
     $$SELECT awty.key(1, NULL)$$, $$SELECT awty.key(NULL)$$, $$SELECT awty.key(VARIADIC NULL::text[])$$, $$SELECT awty.key(VARIADIC '{}'::int[])$$, $$SELECT awty.key(ROW(1, 2))$$, $$SELECT awty.key(1, ARRAY[1])$$]) AS call;
--- An array is no key, because an array is many keys (see awty.schedule_many()).
+-- An array is refused as a key. awty.schedule_many() takes many keys.
 SELECT test.sqlstate($$SELECT awty.schedule('orders', ARRAY[1, 2], 'unpaid', after => '1 day')$$), test.sqlstate($$SELECT awty.key()$$);
 
 SELECT awty.unregister('unpaid') > 0;

@@ -1,4 +1,3 @@
--- awty.schedule_many() and awty.cancel_many() schedule or cancel the checks of many entities, all or none.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -7,7 +6,7 @@ SELECT awty.register('unpaid', 'shop.unpaid', max_horizon => '100 years'), awty.
 CREATE TABLE shop.placed (id integer, placed_at timestamptz);
 INSERT INTO shop.placed SELECT n, date_trunc('day', now()) + interval '1 day' + n * interval '1 min' FROM generate_series(1, 100) AS n;
 
--- A call has a time and args for each key, or one time for all keys.
+-- Schedules each key with its own time and args, or all keys with one time.
 SELECT awty.schedule_many('orders', array_agg(id::text ORDER BY -id), 'unpaid', at => array_agg(placed_at + interval '3 hours' ORDER BY -id),
     args => array_agg(CASE WHEN id % 2 = 0 THEN jsonb_build_object('id', id) END ORDER BY -id)) FROM shop.placed;
 SELECT count(*), bool_and(next_check_at = placed_at + interval '3 hours'), bool_and(first_check_at = next_check_at), count(args), bool_and(args IS NULL OR args = jsonb_build_object('id', id)),

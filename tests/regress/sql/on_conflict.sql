@@ -5,7 +5,7 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.register('silent', 'shop.unpaid', keep_history => 'none');
 SELECT awty.register('ran', 'shop.unpaid', keep_history => 'ran');
--- Schedules a check of an order. Returns whether it is new, and the hours until the pending check.
+-- Schedules a check of an order. Returns whether the check is new, and the hours until the pending check is due.
 CREATE FUNCTION test.again(key text, hours integer, on_conflict text DEFAULT 'replace', job text DEFAULT 'unpaid')
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -23,7 +23,8 @@ SELECT test.again('1', 3), test.again('1', 5), test.again('1', 4), test.again('1
 SELECT outcome, args, started_at, lateness, run_time, check_count, attempts, sqlstate FROM awty.future_job_history
 WHERE entity_name = 'invoices' AND entity_key = '1' ORDER BY id;
 SELECT test.again('2', 3, 'keep'), test.again('2', 5, 'keep'), test.again('2', 1, 'keep');
--- earliest keeps the earlier check, and latest keeps the later check. At the same slot, both keep the pending check.
+-- 'earliest' keeps the earlier check, and 'latest' keeps the later check. At the same slot, both keep the pending
+-- check.
 SELECT test.again('3', 3, 'earliest'), test.again('3', 5, 'earliest'), test.again('3', 1, 'earliest'), test.again('3', 1, 'earliest');
 SELECT test.again('4', 3, 'latest'), test.again('4', 1, 'latest'), test.again('4', 5, 'latest'), test.again('4', 5, 'latest');
 SELECT test.again('5', 3, 'error');
@@ -31,7 +32,7 @@ SELECT regexp_replace(test.raises($$SELECT test.again('5', 4, 'error')$$), 'chec
 SELECT test.raises($$SELECT test.again('5', 4, 'error')$$) LIKE '%It is check ' || id || '.%' FROM awty.future_job WHERE entity_key = '5';
 SELECT test.again('5', 4, 'keep');
 
--- Only replacing a check writes a row of the history.
+-- The history gets a row only when a check is replaced.
 SELECT entity_key, outcome, count(*) FROM awty.future_job_history
 WHERE entity_name = 'invoices' AND job = 'unpaid' AND entity_key IN ('2', '3', '4', '5') GROUP BY 1, 2 ORDER BY 1;
 

@@ -8,7 +8,6 @@ CREATE FUNCTION test.state() RETURNS TABLE (paused boolean, resumed text) LANGUA
 SELECT * FROM test.state();
 SELECT awty.pause('unpaid');
 SELECT * FROM test.state();
--- A paused job can be altered, and its checks can be scheduled and cancelled.
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') > 0, awty.schedule('orders', '2', 'unpaid', at => now()) > 0;
 SELECT awty.cancel('orders', '1', 'unpaid');
 SELECT awty.alter('unpaid', max_checks => 3);

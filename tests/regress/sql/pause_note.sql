@@ -1,4 +1,3 @@
--- A second pause changes only the note, and resume() removes the note.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;

@@ -11,7 +11,7 @@ BEGIN READ ONLY;
 SELECT call, test.raises('SELECT awty.' || call) FROM test.calls() AS call;
 SELECT awty.next_slot('2099-06-01 10:00:30+00', 'unpaid') = '2099-06-01 10:01:00+00', enabled FROM awty.status;
 COMMIT;
--- awty refuses before it looks up the job, so that the error reveals nothing about jobs.
+-- awty refuses a read-only transaction before it looks up the job, so that the error reveals nothing about jobs.
 BEGIN READ ONLY;
 SELECT test.raises($$SELECT awty.schedule(NULL, NULL, 'nothing')$$);
 COMMIT;

@@ -1,4 +1,3 @@
--- Tests mistakes of newcomers.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -31,7 +30,6 @@ CREATE FUNCTION "odd ""sweep"""() RETURNS void LANGUAGE sql AS $$ truncate shop.
 RESET search_path;
 SELECT job, function_schema, function_name FROM awty.job WHERE job LIKE '%sweep%' ORDER BY job;
 
--- 0 means no limit.
 SELECT awty.register('endless', 'shop.later', max_checks => 0, max_attempts => 0);
 SELECT max_checks, max_attempts FROM awty.job WHERE job = 'endless';
 SELECT awty.alter('endless', max_checks => 7, reset => '{max_attempts}');
@@ -57,7 +55,7 @@ SELECT ctid = :'was'::tid AS unchanged FROM awty.job WHERE job = 'late';
 SELECT awty.register('late', 'shop.stale', max_checks => 2, replace => true);
 SELECT function_name, set_based, slot, timeout, max_checks, max_lateness, paused, allowed, registered_by FROM awty.job WHERE job = 'late';
 SELECT id = :id AS still_there FROM awty.future_job WHERE job = 'late';
--- A function with another signature changes the definition of the job.
+-- The same function name with another signature is a different definition of the job.
 CREATE FUNCTION shop.formed(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.register('formed', 'shop.formed');
 DROP FUNCTION shop.formed;
@@ -80,7 +78,7 @@ SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.alter('posted', run_as => 'regress_shop');
 SELECT awty.alter('posted', timeout => '1 s');
--- A role that replaces a definition becomes the role that registered the job, so the function may belong to this role.
+-- registered_by changes to the role that replaces the definition.
 SELECT registered_by FROM awty.job WHERE job = 'posted';
 SET ROLE regress_shop;
 SELECT awty.register('posted', 'shop.unpaid', replace => true);

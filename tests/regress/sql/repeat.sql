@@ -37,7 +37,7 @@ SELECT every::text, array_agg(to_char(at AT TIME ZONE 'Europe/Berlin', 'DD HH24:
     awty.occurrences(every => every, zone => 'Europe/Berlin', starts => '2026-10-24 09:00 Europe/Berlin', after => '2026-10-23', max => 3) AS at GROUP BY 1 ORDER BY 1;
 -- Months do not drift: the repetition occurs on the last day of January, February and March.
 SELECT * FROM awty.occurrences(every => '1 month', zone => 'UTC', starts => '2026-01-31 12:00Z', after => '2026-01-01', max => 4);
--- The first occurrence is later than after. $ and L both name the last day of a month.
+-- The first occurrence is later than the argument after. $ and L both name the last day of a month.
 SELECT * FROM awty.occurrences(cron => '@monthly', zone => 'UTC', after => '2026-01-01', max => 1);
 SELECT * FROM awty.occurrences(cron => '0 2 $ * *', zone => 'america/new_york', after => '2026-02-01', max => 2);
 SELECT * FROM awty.occurrences(cron => '0 2 L * *', zone => 'AMERICA/NEW_YORK', after => '2026-02-01', max => 2);
@@ -69,7 +69,6 @@ SELECT test.raises($$SELECT awty.repeat('digst', every => '1 hour')$$);
 SELECT test.raises($$SELECT awty.repeat(NULL, every => '1 hour')$$);
 SELECT count(*) FROM awty.repetition;
 
--- The notice says when the repetition's check is due, and how to end the repetition.
 SELECT awty.repeat('digest', cron => '30 3 1 1 *', zone => 'europe/berlin', starts => '2090-06-01', args => '{"a": 1}');
 SELECT job, entity_name, entity_key, next_check_at, every, cron, zone, starts, ends, jitter, catch_up, args, repeated_by FROM awty.repetition;
 SELECT job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by FROM awty.future_job;

@@ -35,7 +35,7 @@ FROM awty.future_job WHERE entity_name = 'past' ORDER BY 1;
 SELECT awty.schedule('orders', '42', 'unpaid', after => '1 hour') > max(id) FROM awty.future_job;
 SELECT entity_key, job FROM awty.future_job WHERE entity_name = 'orders' ORDER BY entity_key, job;
 
--- The args are missing, null or an object. SQL NULL and JSON null differ.
+-- args can be missing, null or an object. SQL NULL and JSON null differ.
 SELECT awty.schedule('args', '1', 'unpaid', after => '1 day') > 0;
 SELECT awty.schedule('args', '2', 'unpaid', after => '1 day', args => 'null') > 0;
 SELECT awty.schedule('args', '3', 'unpaid', after => '1 day', args => '{"level": [1, "ünï"], "t": "it''s"}') > 0;
@@ -69,7 +69,6 @@ SELECT awty.schedule('undone', '7', 'unpaid', after => '1 day');
 COMMIT;
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'undone' AND entity_key IN ('6', '7');
 
--- One trigger schedules checks for a statement with many rows. Another cancels a check when its order ships.
 CREATE TABLE shop.orders (id bigint PRIMARY KEY, status text NOT NULL DEFAULT 'UNSHIPPED');
 CREATE FUNCTION shop.watch_order() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

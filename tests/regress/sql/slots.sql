@@ -7,7 +7,7 @@ SET intervalstyle = postgres;
 SET client_min_messages = warning;
 SET ROLE regress_shop;
 
--- Times are rounded up. A boundary is its own slot.
+-- Times are rounded up, and a boundary stays as it is.
 SELECT t, awty.next_slot(t) FROM (VALUES
     ('2099-06-01 10:05:00+00'::timestamptz), ('2099-06-01 10:05:00.000001+00'), ('2099-06-01 10:05:59.999999+00'),
     ('2099-12-31 23:59:00.5+00'), ('2096-02-28 23:59:30+00'), ('2099-06-01 10:05:30+05:30'), ('9999-12-31 23:59:59+00')) AS v (t);

@@ -21,8 +21,7 @@ ORDER BY conrelid::regclass::text, conname;
 SELECT 'generated name', conrelid::regclass, conname
 FROM pg_constraint WHERE connamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND contype = 'c' AND conname ~ '_check\d*$';
 
--- Every table has a primary key, because DELETE fails in a FOR ALL TABLES publication for a table without one. The
--- history's keys are on its partitions, which a publication contains.
+-- Lists tables without a primary key: none. Without a key, DELETE fails in a FOR ALL TABLES publication.
 SELECT 'no primary key', c.oid::regclass
 FROM pg_class AS c WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND c.relkind = 'r'
     AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary);
@@ -57,5 +56,5 @@ WHERE t.typnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) GROUP BY 1;
 SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger
 WHERE tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = ANY ('{awty,awty_internal}'::regnamespace[])) AND NOT tgisinternal ORDER BY tgname;
 
--- All settings are for the whole server, so no user can change one.
+-- All settings apply to the whole server, so no role can change a setting for itself.
 SELECT name, vartype, unit, context, min_val, max_val, boot_val FROM pg_settings WHERE name LIKE 'awty.%' ORDER BY name;

@@ -88,7 +88,7 @@ SELECT test.sqlstate('SELECT * FROM awty_internal.check_stat'), test.sqlstate('S
 -- A role that switches the policies off gets an error instead of rows.
 SET row_security = off;
 SELECT test.sqlstate('SELECT * FROM awty.future_job'), test.sqlstate('SELECT * FROM awty.job'), test.sqlstate('SELECT * FROM awty.future_job_history');
--- awty itself ignores row_security = off.
+-- awty's own functions ignore row_security = off.
 SELECT awty.schedule('secret_trudy', '3', 'trudys', after => '1 hour') > 0, awty.cancel('secret_trudy', '3');
 RESET row_security;
 

@@ -36,7 +36,7 @@ SELECT test.raises($$SELECT awty.watch('shop.ticket', until => 'done')$$);
 SELECT test.raises($$SELECT awty.watch('shop.ticket', until => $a$awty.open_time(created_at, created_at, 'office') > '1 hour'$a$, within => '1 hour')$$);
 SELECT count(*) FROM awty.rule;
 
--- The role that runs the rule needs the right as well.
+-- The role that runs the rule must be able to use the calendar as well.
 RESET ROLE;
 GRANT regress_shop TO regress_app;
 GRANT CREATE, USAGE ON SCHEMA shop TO regress_app;
