@@ -121,8 +121,7 @@ fn a_partition_may_be_a_foreign_table() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM archive.day"), 3);
 }
 
-/// If an ordinary role owns awty, row-level security policies apply to this role on tables with FORCE ROW LEVEL
-/// SECURITY.
+/// If an ordinary role owns awty, FORCE ROW LEVEL SECURITY on a table makes the table's policies apply to this role.
 #[test]
 fn a_policy_that_applies_to_awtys_owner_is_honoured() {
     let shop = open();

@@ -5,7 +5,7 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Time limit of a check, shorter than the minute between two searches for forgotten checks (P5).
+/// Maximum time until a check ends. It is shorter than the minute between two searches for forgotten checks (P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Loads a library whose code runs at each abort (`foreign_library.c`).
+//! Loads a library whose code runs at each abort of a transaction (`foreign_library.c`).
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -33,7 +33,7 @@ fn an_error_that_a_library_catches_at_an_abort_stops_no_process() {
     cluster.configure(&format!("shared_preload_libraries = 'awty,{library}'"));
     cluster.start();
     if cluster.value::<String>("postgres", "SHOW debug_assertions") == "on" {
-        return; // PostgreSQL itself does not survive such a library there.
+        return; // with assertions, PostgreSQL itself crashes
     }
     let mut shop = Shop::on(cluster);
     shop.job("note", NOTE, "");

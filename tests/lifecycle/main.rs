@@ -1,6 +1,6 @@
 //! Each test has its own cluster.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic fails the test
 
 mod activity;
 mod additions;

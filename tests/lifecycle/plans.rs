@@ -33,13 +33,13 @@ const WHOLE: &[(&str, &str)] = &[
     ("repetition::remove_job", "repetition_pkey"),
     ("hold::first_end", "job_pkey"),
     ("hold::jobs_passed", "job_role_idx"),
-    ("job_stat::all", "job_pkey"),                                // once after a start
-    ("job_stat::gone", "job_pkey"),                               // once a minute
-    ("right::all", "job_pkey"), // once for each policy of a statement, instead of a look-up for each row
-    ("origin::select_hold", "job_role_idx"), // EXISTS
-    ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
+    ("job_stat::all", "job_pkey"),                                // runs once after a start
+    ("job_stat::gone", "job_pkey"),                               // runs once a minute
+    ("right::all", "job_pkey"),                                   // runs once for each policy of a statement
+    ("origin::select_hold", "job_role_idx"),                      // stops at the first row
+    ("origin::select_hold", "future_job_one_per_job_and_entity"), // stops at the first row
 ];
-/// Statements that each run or each call executes. Each entry names the statement, the table, and the required index.
+/// Each run or each call executes these statements. An entry also names the table and the required index.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),

@@ -4,7 +4,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Time limit of a check, shorter than the minute between two searches for forgotten checks.
+/// Maximum time until a check ends. It is shorter than the minute between two searches for forgotten checks.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {

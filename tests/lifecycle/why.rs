@@ -5,8 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// True if awty would run the check despite the cause. In this case, the test locks the check, so that no run
-    /// starts.
+    /// True if awty would run the check despite the cause. The test then locks the check, so that no run starts.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,

@@ -2,8 +2,7 @@ use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Stores calls. The fields of a call are age in seconds, success, message, lateness in seconds, and duration in
-/// seconds.
+/// Stores calls, each with its age, success, message, lateness and duration. Times are in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
         'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
@@ -98,7 +97,7 @@ fn no_query_computes_the_moments_of_a_plan_without_end() {
     );
 }
 
-/// The histogram has no exact durations. Therefore half of a step's calls count as shorter than the middle of the step.
+/// awty_http interpolates percentiles, because a histogram has no exact durations.
 #[test]
 fn percentiles_lie_within_what_was_seen() {
     let http = Http::open();

@@ -193,7 +193,6 @@ const MANY: &str = "
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
     SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
-/// The last part of the hourly roll-up writes the totals of each job.
 #[test]
 fn a_roll_up_in_parts_counts_each_call() {
     let http = Http::open();

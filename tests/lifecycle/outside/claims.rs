@@ -181,8 +181,7 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
         let rows = claim.query("SELECT job FROM awty.claim('{a,b,c,d,mail}', 'tester', 100)", &[]).unwrap();
         let after: i64 = claim.query_one(read, &[]).unwrap().get(0);
         claim.commit().unwrap();
-        // A claim reads the 6,000 leased checks of one busy job twice. The claim skips the leased checks of other busy
-        // jobs.
+        // A claim reads the leased checks of only one busy job. It reads these 6,000 checks twice.
         assert!(after - before < 15_000, "{} checks were read", after - before);
         rows.iter().map(|row| row.get(0)).collect()
     };

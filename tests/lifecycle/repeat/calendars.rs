@@ -1,7 +1,6 @@
 use super::{await_ends, expect_each_has_its_check, repeat};
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// `closed` is an SQL array of closed days.
 fn calendar(shop: &Shop, hours: &str, closed: &str) {
     shop.run(&format!("SELECT awty.create_calendar('c', '{{{hours}}}', 'UTC', closed => {closed}, replace => true)"));
 }

@@ -29,7 +29,7 @@ fn held(shop: &Shop) -> String {
     )
 }
 
-/// After an alert's last level, the alert's row has no check.
+/// An alert that has reached its last level has no check.
 #[test]
 fn a_held_alert_is_told_again_after_its_release() {
     let shop = telling("");

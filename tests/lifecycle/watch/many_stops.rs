@@ -1,4 +1,4 @@
-//! Compares rows' stops and the resulting due times with a computation in SQL.
+//! Compares the stops that awty stores, and the resulting due times, with a computation in SQL.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::Cluster;

@@ -29,7 +29,6 @@ fn is_well(shop: &Shop) {
     assert_eq!(found, 0);
 }
 
-/// The functions of a rule take columns as arguments.
 #[test]
 fn ordinary_migrations_pass() {
     let shop = watched("");
@@ -256,7 +255,7 @@ fn a_column_keeps_its_collation() {
     expect(&shop, "UPDATE shop.orders SET status = 'sHIPPED' WHERE id = 3", "late -; pending -");
 }
 
-/// The test servers run with RUST_BACKTRACE=1.
+/// The test servers run with RUST_BACKTRACE=1, but the error must not contain the backtrace.
 #[test]
 fn an_error_of_postgresql_has_no_backtrace() {
     let shop = watched("");

@@ -55,8 +55,7 @@ fn watch(shop: &Shop, more: &str) {
     await_walked(shop);
 }
 
-/// Lists each open alert with its row and level, and each row whose pending check has no hold. Example: `late 1:2 2:1;
-/// pending 1 3`.
+/// Lists open alerts as row and level, and rows with a check that is not held. Example: `late 1:2 2:1; pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

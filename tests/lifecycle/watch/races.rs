@@ -159,7 +159,6 @@ fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     await_state(&shop, "late -; pending 1 2");
 }
 
-/// The stop had begun before the rule was created.
 #[test]
 fn an_update_ends_a_stop_beside_the_walk() {
     for (moment, waits) in [("before", "until"), ("during", "until"), ("after", "stop")] {

@@ -320,7 +320,7 @@ fn a_failing_call_raises_no_stopped_row() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// When a calendar is replaced, awty does not clear the alert of a stopped row.
+/// The replacement of a calendar does not clear the alert of a stopped row.
 #[test]
 fn the_end_of_a_stop_clears_an_alert_that_is_no_longer_late() {
     let shop = shop();
