@@ -1,4 +1,4 @@
-//! Measures the speed of repetitions. In a repetition, one transaction ends a check and inserts the next check.
+//! Measures recurring checks: one transaction ends a check and inserts the next check.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};

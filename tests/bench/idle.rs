@@ -1,5 +1,5 @@
-//! Measures the CPU time of awty's launcher, and of the postmaster's child processes that have ended. These are
-//! processes of awty, because autovacuum is off and this program stays connected.
+//! Measures the CPU time of awty's launcher, and of the server's processes that have ended. Only processes of awty end,
+//! because autovacuum is off and this program stays connected.
 
 use crate::options::Options;
 use crate::pending::fill;
@@ -20,8 +20,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // The launcher does not notice the rows that `fill` writes. Therefore this statement schedules checks that the
-    // launcher notices.
+    // Schedules a few checks by `awty.schedule()`, because the launcher does not notice the rows that `fill` writes.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");

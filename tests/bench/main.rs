@@ -4,7 +4,7 @@
 //! Invariant: a ratio is the median of at least five pairs. The two values of a pair are measured directly after each
 //! other.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic reports the failure
 
 mod again;
 mod bulk;

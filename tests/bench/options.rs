@@ -3,8 +3,7 @@ use crate::ROWS;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// Factor by which the sizes of all measurements are multiplied. Results with a factor below 1 are stored
-    /// separately.
+    /// Multiplies the sizes of all measurements. Results with a factor below 1 are stored separately.
     pub scale: f64,
     pub only: Vec<String>,
 }

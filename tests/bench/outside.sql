@@ -1,4 +1,4 @@
--- Writes in plain SQL the rows that awty writes for leases. The queue plain.queue only hands out checks.
+-- Writes in plain SQL the rows that awty writes for leases.
 CREATE SCHEMA plain;
 CREATE TABLE plain.pending (LIKE awty.future_job INCLUDING ALL);
 CREATE TABLE plain.lease (LIKE awty_internal.lease INCLUDING ALL);

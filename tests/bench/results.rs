@@ -8,7 +8,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// Describes how the result was measured. `None` if the page in docs/ already describes the measurement.
+    /// How the result was measured. `None` if the page in docs/ already says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,
@@ -57,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// If a measurement has no lines for the chart, the page keeps the chart of an earlier measurement.
+    /// Without lines, the page keeps the chart of an earlier measurement.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

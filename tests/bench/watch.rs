@@ -33,7 +33,7 @@ RESET ROLE";
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
-    // TRUNCATE locks the tables in the order in which runs lock them, so no deadlock occurs.
+    // TRUNCATE locks the tables in the same order as runs, so that no deadlock occurs.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");
