@@ -5,7 +5,7 @@
 //! Invariant: the exit status is 0 only if an event happened, and awty lost no order, handled no order twice and missed
 //! no late order.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic reports the failure
 
 mod events;
 mod judge;
@@ -14,7 +14,7 @@ mod member;
 mod moves;
 mod orders;
 mod place;
-#[allow(dead_code)] // the campaign draws more kinds of choices
+#[allow(dead_code)] // only the campaign uses the other functions
 #[path = "../campaign/random.rs"]
 mod random;
 mod reaper;

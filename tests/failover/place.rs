@@ -34,7 +34,7 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Returns ports below the range of outgoing connections, so that no outgoing connection takes a stopped server's port.
+/// Returns ports below the range of outgoing connections, so that no connection takes the port of a stopped server.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());

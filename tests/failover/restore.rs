@@ -1,5 +1,4 @@
-//! A restored server must run no checks before `awty.adopt()`. After `awty.adopt()`, no order may be missing in the
-//! server's databases.
+//! A restored server must run no checks before `awty.adopt()`. Afterwards, no order may be missing.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};
