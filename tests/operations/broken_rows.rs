@@ -1,4 +1,4 @@
-//! Writes NULL, the limits of the column's type, and nonsense to each column. Each value is in a new row.
+//! Breaks each column in new rows with NULL, the limits of the column's type, and nonsense.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -45,7 +45,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// A table, and statements that create a broken row. The last statement breaks one column of a valid row.
+/// A table, and statements that create a row in which one column is broken.
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",

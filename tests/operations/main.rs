@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic fails the test
 
 mod broken_rows;
 mod clients;

@@ -14,7 +14,7 @@ fn a_role_that_cannot_connect_is_shown() {
     shop.cluster.create_user("postgres", "other");
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
-    // The test ends the workers, because PostgreSQL checks the right CONNECT only at a session's start.
+    // Ends the workers, because PostgreSQL checks the right CONNECT only at a session's start.
     shop.cluster.execute("postgres", &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"]);
     let ended = "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     shop.await_true("the end of all workers", ended);
@@ -56,8 +56,8 @@ impl Taken {
                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
                      SELECT count(pg_sleep(60)) FROM hog";
         let mut queries = Vec::new();
-        // Starts more queries until their parallel workers have all background worker slots, because a process of awty
-        // may free a slot meanwhile.
+        // Starts more queries until their parallel workers have all slots, because a process of awty may free a slot
+        // meanwhile.
         let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
         shop.cluster.await_that("all slots to be taken", PATIENCE, || {
             if shop.cluster.value("postgres", &taken) {
