@@ -9,7 +9,7 @@ WITH ext AS (
     SELECT c.*, c.oid::regclass::text AS name FROM pg_class AS c JOIN member AS m ON m.classid = 'pg_class'::regclass AND m.objid = c.oid
 ), index AS (
     SELECT i.*, rel.name, c.reloptions FROM pg_index AS i JOIN rel ON rel.oid = i.indrelid JOIN pg_class AS c ON c.oid = i.indexrelid
-), part AS ( -- what is no member, and goes with one
+), part AS ( -- parts of members, which are no members themselves
     SELECT 'pg_class'::regclass AS classid, indexrelid AS objid FROM index
     UNION ALL SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint AS c JOIN rel ON rel.oid = c.conrelid
     UNION ALL SELECT 'pg_trigger'::regclass, t.oid FROM pg_trigger AS t JOIN rel ON rel.oid = t.tgrelid

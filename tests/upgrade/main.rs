@@ -1,6 +1,6 @@
 //! The tests of pg_upgrade are in `mod.rs`. The program `campaign` runs these tests.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic fails the test
 
 mod catalog;
 mod frozen;
