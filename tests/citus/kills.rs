@@ -66,8 +66,8 @@ fn kill_postmaster(node: &mut Cluster) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// Kills all processes of the server, as if its machine were lost. First stops the postmaster, so that it starts no new
-/// process.
+/// Kills all processes of the server, as if its machine were lost. Stops the postmaster first, so that no new process
+/// starts.
 #[track_caller]
 pub fn crash(node: &mut Cluster) {
     let pids = node.pids("");

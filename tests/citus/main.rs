@@ -2,7 +2,7 @@
 //!
 //! Invariant: the exit status is 0 only if each run took effect exactly once in each part.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a panic reports the failure
 
 mod kills;
 mod load;

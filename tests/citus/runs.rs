@@ -11,7 +11,7 @@ pub fn failed(place: &mut Place) -> String {
     format!("{ended} jobs failed three times each and left nothing")
 }
 
-/// The checks of a two-phase transaction run soon after COMMIT PREPARED, without waiting for awty's audit.
+/// The checks of a two-phase transaction run soon after COMMIT PREPARED, before awty's audit would find them.
 pub fn prepared(place: &mut Place) -> String {
     let mut client = place.shop();
     for first in [1, 101, 201] {
@@ -33,7 +33,7 @@ pub fn flushed(place: &mut Place) -> String {
     place.on_all("INSERT INTO shop.closed_door VALUES (true)");
     let keys = place.keys(&place.nodes[0], &place.nodes[1], 1, 2);
     let (first, second) = (keys[0], keys[1]);
-    // The second run waits, so that the worker's turn has not ended when the crash comes.
+    // The second run waits, so that the crash comes while the worker still has a run to finish.
     let orders = format!("INSERT INTO shop.orders VALUES ({first}, 'wait', '1 hour'), ({second}, 'wait', '1 hour')");
     place.shop().batch_execute(&orders).unwrap();
     place.nodes[0].run_as(
