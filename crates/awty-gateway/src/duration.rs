@@ -71,7 +71,7 @@ fn bare_number(text: &str, number: f64) -> String {
     if !whole {
         return format!("{text} has no unit; write for example 10 s");
     }
-    #[allow(clippy::cast_possible_truncation)] // whole and small, as checked above
+    #[allow(clippy::cast_possible_truncation)] // the checks above allow only small whole numbers
     let count = number as i64;
     if count < SECOND {
         return format!("{count} has no unit; write {count} s or {count} min");

@@ -109,7 +109,7 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
-/// While the gateway is full, its claim loop waits for a call to end. So a long round means that no call has ended.
+/// While the gateway is full, its claim loop waits for a call to end, so a long round means that no call has ended.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

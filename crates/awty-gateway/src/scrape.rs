@@ -72,8 +72,7 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this query is too slow, `seen.until` keeps its value, so that the next scrape also counts the checks of
-        // this scrape.
+        // After a timeout, `seen.until` keeps its value, so that the next scrape counts these checks.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }

@@ -23,8 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Connections of each pool. Each kind of statement has its own pool, so that waiting statements do not delay other
-/// kinds.
+/// Connections of each pool. Each kind of statement has its own pool, so that one kind does not delay the others.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 const OF_REQUESTS: usize = api::CHANGES + api::READS;

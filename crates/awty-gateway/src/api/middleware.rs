@@ -1,6 +1,6 @@
 //! Repeats a request whose transaction failed because of a concurrent transaction.
 //!
-//! Limits the memory for request bodies. Only a request with a valid token gets memory for a large body.
+//! Limits the memory for request bodies. A large body needs a valid token.
 
 use super::auth::Asker;
 use super::permits::{Room, Seen};

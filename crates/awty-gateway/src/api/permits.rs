@@ -40,7 +40,6 @@ pub(super) struct Role {
     forms: Arc<Semaphore>,
 }
 
-/// Keeps the role in [`Permits`] while one of the role's requests holds memory.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
 #[derive(Clone, Default)]
@@ -81,8 +80,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts measuring how long the request takes. The caller must already have a database connection, because waiting
-    /// for a connection does not make a request slow.
+    /// Starts measuring how long the request takes. The caller must already have a connection, because waiting for a
+    /// connection does not make a request slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }

@@ -20,8 +20,7 @@ pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result
                     }
                 }
             }
-            // The stored length may contain months, so the request's length is compared with the length that GET
-            // showed.
+            // Compares with the length that GET showed, because the stored length may contain months.
             Argument::Interval(length) => {
                 let stored = before.and_then(|row| row.lengths[*name].as_str().zip(row.fields[*name].as_i64()));
                 if let Some((stored, shown)) = stored

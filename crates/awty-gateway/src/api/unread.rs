@@ -1,5 +1,5 @@
-//! Limits the memory for answers that a role's clients have not read yet. An answer counts against the limit until the
-//! gateway has written it to the connection.
+//! Limits the memory for answers that a role's clients have not read yet. The memory counts until the connection has
+//! taken the whole answer.
 
 use super::permits::{Room, Seen};
 use super::problem::Problem;

@@ -38,7 +38,6 @@ async fn served(api: &Arc<Api>) -> SocketAddr {
     address
 }
 
-/// The client's receive buffer is small, so that most of the unread answer stays in the gateway.
 async fn status(address: SocketAddr, role: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();

@@ -21,7 +21,6 @@ pub struct Config {
     pub timeout: Length,
     pub max_timeout: Length,
     pub max_in_flight: usize,
-    /// Networks that calls may reach in addition to public networks.
     pub allow_networks: Vec<Allowed>,
     pub deny_networks: Vec<IpNet>,
     pub extra_roots: Vec<PathBuf>,

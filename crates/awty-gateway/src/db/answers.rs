@@ -70,20 +70,20 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // The answer waits while another session locks the schedule, because the endpoint's request to hold or stop
-            // the schedule must commit together with the answer.
+            // The answer waits while another session locks the schedule, because the answer and the endpoint's request
+            // must commit together.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // `void` means that the lease is no longer valid. `busy` means that another session locks the check, so the
-            // answer is stored later.
+            // `void` means an invalid lease. `busy` means that another session locks the check, so the answer is stored
+            // later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // If another session locks the schedule, this answer does not change the schedule. The schedule's next
-            // answer makes the change, because each answer is compared with the stored row.
+            // An answer does not change a locked schedule. The schedule's next answer makes the change, because each
+            // answer is compared with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

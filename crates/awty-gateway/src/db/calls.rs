@@ -10,9 +10,9 @@ const ATTEMPTS: &str = concat!(
     "::text, a.ended_at::text, a.lease::text
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
-/// Counts the other endpoints that should have been called while a late call was delayed, and how many of them were
-/// called. `near` counts only endpoints of the same target. Also returns when the server started, and when its
-/// settings, the job and the schedule last changed.
+/// Counts the endpoints that should have been called while a late call was delayed, and those that were called. `near`
+/// counts only endpoints of the same target. Also returns when the server started, and when its settings, the job and
+/// the schedule last changed.
 pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_catalog.pg_postmaster_start_time(), 'settings', pg_catalog.pg_conf_load_time())
     || (SELECT pg_catalog.jsonb_build_object('job', j.resumed_at, 'schedule', e.changed_at)
         FROM awty_http.endpoint AS e JOIN awty.job AS j ON j.job = e.job WHERE e.id = $1)

@@ -15,7 +15,6 @@ pub struct Figures {
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
-    /// Numbers of ended checks by outcome: done, failed, timed out, and all others.
     pub ends: [i64; 4],
 }
 

@@ -35,7 +35,7 @@ pub struct Endpoint {
 }
 
 impl Lease {
-    /// The database server's time, because this machine's clock may be wrong.
+    /// Returns the database server's time, because this machine's clock may be wrong.
     pub fn now(&self) -> DateTime<Utc> {
         self.leased_at + TimeDelta::from_std(self.seen.elapsed()).unwrap_or(TimeDelta::MAX)
     }
@@ -53,8 +53,8 @@ impl Lease {
 /// A claim is flushed to disk before its calls are made, so that no crash undoes the claim and repeats its calls with
 /// other keys.
 ///
-/// The lock_timeout ends before the gateway gives up the connection. If a claim succeeded after that, no worker would
-/// know its leases.
+/// The lock_timeout ends before the gateway gives up the connection, so that each successful claim has a worker that
+/// knows its leases.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline

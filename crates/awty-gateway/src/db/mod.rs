@@ -155,7 +155,7 @@ impl Db {
         let Ok(done) = tokio::time::timeout(PATIENCE, work(client)).await else {
             return Err(Trouble::Away(format!("a statement took longer than {PATIENCE:?}")));
         };
-        drop(loan.0.take()); // returns the connection to the pool
+        drop(loan.0.take());
         Ok(done?)
     }
 
@@ -164,10 +164,10 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database, to which the guard refuses calls.
+    /// Returns the addresses of the database, so that the guard refuses calls to them.
     ///
-    /// A database behind a socket or loopback may listen on all addresses of this machine. The result then contains the
-    /// unspecified address, which makes the guard refuse all addresses of this machine.
+    /// A database behind a socket or loopback may listen on all addresses of this machine. The unspecified address then
+    /// stands for all these addresses.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

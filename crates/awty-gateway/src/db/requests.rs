@@ -90,8 +90,8 @@ impl Db {
     }
 }
 
-/// A request that is dropped without [`commit`](Self::commit) is rolled back. If the rollback takes long, the gateway
-/// terminates the session, because a role's code may catch cancellations and would keep the session forever.
+/// A request that is dropped without [`commit`](Self::commit) is rolled back. After a slow rollback, the gateway
+/// terminates the session, because a role's code may catch cancellations.
 pub struct Request {
     db: Db,
     /// The process of the database session, and the start of the transaction.

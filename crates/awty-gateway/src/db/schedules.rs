@@ -64,15 +64,13 @@ macro_rules! schedules {
 
 /// A page looks at no more than this many schedules of each tenant.
 const MOST: i64 = 100_000;
-/// Lower than `MOST`, because reading a schedule's state costs several lookups.
 const MOST_WITH_STATE: i64 = 10_000;
 
 const ONE: &str = schedules!(
     "(SELECT w.*, true AS fits, false AS is_end FROM awty_http_internal.schedule_status AS w WHERE w.id = $1) AS e"
 );
-/// Looks at no more than `$8` schedules of each tenant, in the order of an index, so that the cost is bounded if no
-/// schedule matches. Returns the last schedule that it looked at even if this schedule does not match, because the next
-/// page begins after it.
+/// Looks at no more than `$8` schedules of each tenant, so that the cost is bounded if no schedule matches. Also
+/// returns the last schedule that it looked at, because the next page begins after this schedule.
 pub const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.*, c.fits AND ($2::text IS NULL OR w.state = $2) AS fits, c.n = $8 AS is_end
@@ -132,7 +130,7 @@ pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-/// Returns a page of schedules. If the page ends early, also returns the id of the last schedule that was examined.
+/// Returns a page of schedules. If the page ends early, also returns the id of the last examined schedule.
 pub async fn list(
     request: &Request,
     after: &str,

@@ -100,8 +100,8 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// Refuses a target that is not the URI's origin, because the origin's limits, blocks and circuit breaker must apply to
-/// the call.
+/// Refuses a target that is not the URI's origin, because the call would escape the origin's limits, blocks and circuit
+/// breaker.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;
@@ -119,7 +119,7 @@ pub fn request(delivery: &Delivery, definition: &mut Definition, context: &Reque
     let path = delivery.entity_key.split('#').next().unwrap_or_default();
     let id = uri::id(delivery.tenant, format!("{}{path}", delivery.entity_name));
     let mut headers = user_headers(&definition.headers, context.secret)?;
-    definition.headers.clear(); // memory does not hold them twice during the call
+    definition.headers.clear(); // memory holds the headers only once during the call
     let bodyless = matches!(definition.method, Method::Get | Method::Head);
     let payload = match definition.take_payload()? {
         Some((body, kind)) => Some((body, kind)),

@@ -8,7 +8,6 @@ use std::time::Duration;
 const KEPT: usize = 1_024;
 
 pub struct Facts<'a> {
-    /// In seconds.
     pub lateness: f64,
     pub queue: Duration,
     pub fault: Option<&'static str>,
@@ -59,7 +58,6 @@ fn phases(phases: &Phases, queue: Duration) -> Value {
         .into()
 }
 
-/// Escapes control characters, because jsonb refuses some.
 fn escaped(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
     let mut out = String::with_capacity(text.len());

@@ -24,7 +24,6 @@ struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// True if a client's lock has delayed these answers.
     is_locked: bool,
 }
 

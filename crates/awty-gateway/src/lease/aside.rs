@@ -1,5 +1,4 @@
-//! One statement claims checks of many jobs. If a job makes the statement fail, no check is claimed. So this job is
-//! left out for a while.
+//! One statement claims checks of many jobs, so a job that makes the statement fail is left out for a while.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};

@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// awty's maximum number of checks in one claim.
 const LARGEST: usize = 1_000;
-/// A claim of several jobs takes fewer checks. All calls of a claim begin together, so one tenant's due checks would
-/// delay the calls of others.
+/// A claim of several jobs takes fewer checks, because all its calls begin together, and would delay the calls of other
+/// tenants.
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between the end of a call and the next claim. The pause is shorter than a slot, because a target at its limit
-/// has room when a call ends.
+/// Pause between the end of a call and the next claim. It is shorter than a slot, because the end of a call makes room
+/// at a target's limit.
 const FOLLOW: Duration = Duration::from_millis(100);
 /// The pause `FOLLOW` ends early after this many stored answers.
 const ENOUGH: usize = 100;

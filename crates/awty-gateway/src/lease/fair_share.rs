@@ -8,13 +8,12 @@ const PART: usize = 4;
 
 /// Returns the jobs to claim, and the maximum number of checks in one claim. A single job may use all free places.
 ///
-/// If there are several jobs, the running calls of each job have a limit: the lower of a quarter of all places and
-/// `CALLS` times the number of free places. One free place is reserved for each job without running calls. At most half
-/// of all places are reserved.
+/// If there are several jobs, a job's running calls are limited to a quarter of all places, or to `CALLS` times the
+/// number of free places, whichever is lower. One free place is reserved for each job without running calls, up to half
+/// of all places.
 ///
-/// A job that has reached three quarters of its limit is left out, because its claims would be small. All checks of a
-/// claim may belong to the same job. So a claim has at most as many checks as the job with the most running calls may
-/// still start.
+/// A job that has reached three quarters of its limit is left out, because its claims would be small. The size of the
+/// claim must suit the job with the most running calls, because all checks may belong to this job.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

@@ -66,7 +66,6 @@ struct InFlight {
 pub struct View {
     pub standing: Option<Standing>,
     pub jobs: Vec<Job>,
-    /// Why the database refuses claims of all jobs.
     pub refusal: Option<String>,
     troubles: [Option<String>; 3],
     pub last_turn: Option<tokio::time::Instant>,

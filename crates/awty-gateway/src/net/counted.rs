@@ -11,8 +11,8 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// Maximum number of bytes up to the end of an answer's head, including 1xx answers, because the HTTP library skips any
-/// number of 1xx answers.
+/// Maximum number of bytes up to the end of an answer's head. Limits the number of 1xx answers, which the HTTP library
+/// skips.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

@@ -5,7 +5,6 @@ pub enum Fault {
     Name,
     BlockedAddress,
     Connect,
-    /// The endpoint's certificate has expired or is not valid yet.
     CertificateExpired,
     CertificateName,
     CertificateUnknown,

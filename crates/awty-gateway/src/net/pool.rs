@@ -87,7 +87,7 @@ impl Pool {
         fresh
     }
 
-    /// A call uses an idle connection if there is one, so an origin never has more connections than concurrent calls.
+    /// Needs no limit for each origin, because a call opens a connection only if no connection is idle.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

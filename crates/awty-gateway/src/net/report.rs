@@ -14,7 +14,7 @@ pub struct Call {
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Maximum duration from the start of the host name's look-up to the end of the answer.
+    /// Maximum duration from the look-up of the host name to the end of the answer.
     pub timeout: Duration,
     pub connect_timeout: Duration,
 }

@@ -13,7 +13,7 @@ use url::Host;
 const PATIENCE: Duration = Duration::from_secs(5);
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
-/// Maximum number of addresses that the gateway uses, because a host name may have thousands.
+/// Maximum number of addresses of one host name.
 const ADDRESSES: usize = 64;
 
 pub struct Resolver {

@@ -7,7 +7,6 @@ use serde_json::Value;
 use tokio_postgres::types::ToSql;
 
 pub const MANY: i64 = 1_000;
-/// Maximum number of pending checks in a chart.
 pub const MOST_AHEAD: i64 = 20_000;
 
 pub const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (
@@ -25,8 +24,8 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
           AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1 OFFSET 0)
         LIMIT $1) AS f
     ORDER BY f.next_check_at LIMIT $1";
-/// The view leaves out the checks of schedules, because [`ENDPOINTS`] has them. It includes sends, because a send has
-/// no schedule.
+/// Leaves out the checks of schedules, because [`ENDPOINTS`] has them. Sends are included, because they have no
+/// schedule.
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
@@ -149,7 +148,7 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
 }
 
 /// Returns the number of checks by job and step. Returns `None` if more than [`MOST_AHEAD`] checks will be due, or if
-/// counting takes long, because one repetition may have thousands of planned times.
+/// counting takes too long.
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<Vec<Value>>, Trouble> {
     if number(request, DUE_AHEAD, &[&ahead, &(MOST_AHEAD + 1)]).await? > MOST_AHEAD {
         return Ok(None);
