@@ -187,8 +187,8 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// PostgreSQL does not notice the postmaster's death in runs that never wait. The worker must still end, because a new
-/// server does not start while old processes live.
+/// The worker must end after the postmaster's death, because a new server does not start while old processes live.
+/// PostgreSQL itself does not notice the death in runs that never wait.
 #[test]
 fn a_worker_with_minutes_of_work_leaves_after_the_death_of_the_postmaster() {
     let mut shop = Shop::open();

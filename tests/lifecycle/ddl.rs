@@ -230,7 +230,7 @@ fn the_checks_of_a_dropped_role_fail() {
     shop.cluster.execute("postgres", &[schedule]);
     shop.cluster.create_user("postgres", "other");
     shop.await_time(shop.slot_of("1"), 1);
-    // Triggers an inspection of the database.
+    // Registering a job makes awty inspect the database.
     shop.cluster
         .client("postgres", "other")
         .batch_execute(

@@ -154,12 +154,10 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // At the journey's end, `awty.travel()` first runs the due checks. Therefore, when the test writes, the alert has
-    // reached each level that is due.
+    // `awty.travel()` runs the due checks before it returns, so the alert has reached each level that is due.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // The end of `awty.travel()` is inexact. Therefore the test ignores tickets that begin to wait within two minutes
-    // of a level's due time.
+    // Ignores tickets that begin to wait close to a level's due time, because the end of `awty.travel()` is inexact.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(
@@ -383,7 +381,7 @@ fn new_zone_data_waits_for_a_locked_rule_alone() {
     assert_eq!(shop.cluster.value::<String>("postgres", hashed), "lima");
     assert!(shop.cluster.value::<bool>("postgres", &after("cairo", 3)));
     shop.cluster.execute("postgres", &["ROLLBACK PREPARED 'locks'"]);
-    // Triggers an inspection of the database.
+    // Pausing a job makes awty inspect the database.
     shop.run("SELECT awty.pause('lima'), awty.resume('lima')");
     shop.await_true("the check to move", &after("cairo", 2));
 }

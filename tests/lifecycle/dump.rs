@@ -58,7 +58,7 @@ fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
     assert!(cluster.value::<bool>(database, status), "{}", cluster.psql(database, "SELECT * FROM awty.status"));
     let warned = warnings(cluster, database, "SELECT awty.schedule('orders', 'new', 'note', after => '0')");
     assert!(warned.iter().any(|text| text.contains("WARNING") && text.contains("awty.adopt()")), "{warned:?}");
-    // Triggers an inspection of the database.
+    // Pausing a job makes awty inspect the database.
     cluster.client(database, "shop").batch_execute("SELECT awty.pause('note'), awty.resume('note')").unwrap();
     cluster.await_log(&["awty maintainer", "WARNING", database], 0);
     let untouched =
@@ -136,7 +136,7 @@ fn a_restore_from_an_archive_is_complete() {
     }
 }
 
-/// Logical replication does not copy the state of sequences.
+/// Logical replication does not copy the state of sequences, so the copy could use an id again.
 #[test]
 fn an_adopted_copy_gives_no_number_again() {
     let shop = source();

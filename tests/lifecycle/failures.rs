@@ -71,7 +71,7 @@ fn an_end_that_is_a_problem_is_never_silent() {
           "REVOKE ALL ON SCHEMA awty FROM leaver; DROP ROLE leaver",
           "UPDATE awty.future_job SET first_check_at = first_check_at - interval '2 h', next_check_at = next_check_at - interval '2 h' WHERE job = 'left'"],
     );
-    // Triggers an inspection of the database.
+    // Pausing a job makes awty inspect the database.
     shop.run("SELECT awty.pause('past')");
     let ended = "of job \"left\" for \"orders\" \"left\" ended as failed: the job's role no longer exists";
     shop.cluster.await_log(&["WARNING:", ended], 0);
@@ -117,7 +117,7 @@ fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
         "SELECT count(awty.schedule('o', i::text, 'bad', after => '0')) FROM generate_series(1, {CHECKS}) AS i"
     ));
     shop.await_true("the storm to pass", "SELECT count(*) = 0 FROM awty.future_job");
-    // After a minute, the next failure makes awty log how many failures are missing from the log.
+    // One minute later, the next failure makes awty log how many failures are missing from the log.
     shop.schedule("1", "bad", "after => '61 s'");
     let told = |log: &str| {
         let entries = log.matches("ended as failed").count() as u64;

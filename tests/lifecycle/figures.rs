@@ -81,7 +81,6 @@ fn a_job_that_is_registered_again_begins_at_nothing() {
     await_stored(&shop, "count(*) = 0");
 }
 
-/// Shared memory has room for the figures of 2,048 jobs.
 #[test]
 fn one_job_too_many_is_counted_with_the_other_jobs() {
     let mut shop = Shop::open();

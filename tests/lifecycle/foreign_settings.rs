@@ -35,7 +35,7 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
     assert_eq!(shop.cluster.value::<String>("postgres", modes), "force_custom_plan");
 }
 
-/// A restore or a subscription fires no ordinary triggers of `awty.job`.
+/// A restore or a subscription changes `awty.job` without firing ordinary triggers.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
     // While the first check waits, no second worker may run the second check.

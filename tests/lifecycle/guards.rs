@@ -61,8 +61,8 @@ fn a_check_that_asks_too_often_ends_as_exhausted() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(what, ' ' ORDER BY n) FROM shop.note").trim(), "0 1 2");
 }
 
-/// If a run returns its check's due time or an earlier time, the check ends. If the returned time is later than the due
-/// time but already past, the check moves to the next slot.
+/// A check ends if its run returns the due time or an earlier time. If the returned time is later but already past, the
+/// check moves to the next slot.
 #[test]
 fn a_check_that_makes_no_progress_ends_as_past() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! Before a worker runs checks, it writes their ids to `awty_internal.in_flight`.
+//! A worker writes the ids of checks to `awty_internal.in_flight` before it runs the checks.
 
 use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};

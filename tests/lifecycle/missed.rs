@@ -121,7 +121,7 @@ fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8
          FROM awty.future_job_history WHERE entity_key LIKE 'old%'",
     );
-    // The rate allows 5 checks at the start, and then 5 checks each second. Therefore 25 checks take 4 seconds.
+    // The rate allows 5 checks at once and 5 more each second, so 25 checks take 4 seconds.
     assert!(took >= 3.5, "the backlog took {took} s");
 }
 

@@ -1,5 +1,3 @@
-//! A prepared transaction belongs to no session, and any session can commit it.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;

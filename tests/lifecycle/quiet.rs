@@ -118,7 +118,7 @@ fn what_is_refused_leaves_nothing_behind() {
         assert_eq!(said, ("22023", format!("argument \"{argument}\" must be in the future")));
     }
     assert!(shop.cluster.value::<bool>("postgres", NOTHING_HELD));
-    // If awty itself holds a check after crashes, the table of holds has no row for the check.
+    // A check that awty holds after crashes has no row in the table of holds.
     shop.cluster.execute("postgres", &["UPDATE awty.future_job SET held = true"]);
     let until = "SELECT awty.hold('orders', '1', held_until => now() + interval '1 h')";
     let refused = refusal(&mut client, until);
@@ -201,7 +201,7 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// Locks on more held checks than the maintainer releases at a time must not delay the release of other checks.
+/// The maintainer must release other checks even if more held checks are locked than it releases at a time.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();
@@ -258,7 +258,7 @@ fn a_hold_that_is_changed_during_the_run_keeps_the_change() {
         FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id";
     assert!(shop.cluster.value::<String>("postgres", held).starts_with("b "), "the run saw the second hold");
     client.batch_execute("COMMIT").unwrap();
-    // Triggers an inspection of the database.
+    // Pausing a job makes awty inspect the database.
     shop.run("SELECT awty.pause('gated'), awty.resume('gated')");
     shop.await_true("the third hold", "SELECT held AND note = 'c' AND held_until > now() + interval '48 hours' FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id");
 }
@@ -351,8 +351,7 @@ fn on_a_standby_a_passed_end_shows_as_over() {
     );
 }
 
-/// `awty.hold()` and `awty.release()` find checks by their entity, and treat the open alert of a watched row like a
-/// check.
+/// `awty.hold()` and `awty.release()` find an open alert by the row's entity, as they find a check.
 #[test]
 fn an_open_alert_is_a_candidate() {
     let shop = skipping();

@@ -65,7 +65,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     copy.restart();
     copy.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '0')").unwrap();
     copy.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
-    // The restored state is stored in the database, so that pg_upgrade and a dump keep the state.
+    // The database itself says that it is restored, so that pg_upgrade and a dump keep this state.
     copy.stop(Stop::Fast);
     std::fs::remove_file(copy.data().join("pg_stat/awty_restored")).unwrap();
     copy.start();

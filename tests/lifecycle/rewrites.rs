@@ -1,5 +1,5 @@
-//! A worker runs each check in a transaction of its own. Therefore a statement that needs an exclusive lock on the
-//! table gets the lock between two runs.
+//! A statement that needs an exclusive lock on the table gets the lock between two runs, because each run has its own
+//! transaction.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};

@@ -95,8 +95,7 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Processes read the new setting at different times. Therefore this function waits until another session's commit
-    // waits.
+    // Waits until another session's commit waits, because processes read the new setting at different times.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);

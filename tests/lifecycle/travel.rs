@@ -191,8 +191,8 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Each run in `awty.travel()` is a subtransaction. If each run first locked its check's row, each run would have to
-/// read the row's growing list of lockers.
+/// Runs in `awty.travel()` are subtransactions. If each run locked its check's row, the row's list of lockers would
+/// grow.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

@@ -12,7 +12,7 @@ const BREAK: &str = "
 
 const LONG: &str = "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200))";
 
-/// The worker first runs both checks in one call. After this call has failed, the worker runs each check separately.
+/// The worker runs both checks in one call. After this call has failed, the worker runs each check separately.
 #[test]
 fn a_check_beside_an_unreadable_one_runs_again_in_time() {
     let shop = Shop::open();

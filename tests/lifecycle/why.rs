@@ -70,8 +70,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             finding: "nothing runs in this database",
         },
         Cause {
-            // Restarts the server, because a server reads the identity of its installation at its start, but rarely
-            // later.
+            // Restarts the server, because a running server rarely reads the identity of its installation.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
             fails: false,

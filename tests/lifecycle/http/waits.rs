@@ -82,7 +82,7 @@ fn a_block_that_is_over_is_forgotten() {
         "postgres",
         &["UPDATE awty_internal.target SET blocked_until = now() - interval '2 days' WHERE target <> ''"],
     );
-    // Triggers an inspection of the database.
+    // Registering a job makes awty inspect the database.
     http.ask("app", "SELECT awty.register('another')");
     let gone = "SELECT NOT EXISTS (SELECT FROM awty_internal.target WHERE target <> '')";
     http.cluster.await_that("the row to go", awty_testkit::PATIENCE, || {

@@ -67,7 +67,6 @@ fn a_hold_or_a_pause_lets_a_lease_go_on() {
     assert_eq!(shop.end_of("2").why(), ("done", None));
 }
 
-/// DROP EXTENSION waits only for claims of open transactions.
 #[test]
 fn the_extension_can_be_dropped_under_leases() {
     let shop = shop_with("", 2);

@@ -139,8 +139,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // Ten failures open the breaker only if the first failure is at least ten seconds old. The test moves the first
-    // failure into the future, because a slow machine may need ten seconds.
+    // Ten failures open the breaker only if the first is at least ten seconds old. The test moves the first failure
+    // into the future, because a slow machine may need ten seconds.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -209,8 +209,7 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);
     let with = read_by_a_claim(&mut client);
-    // A claim for n checks first reads the n oldest checks. If their target is blocked, the claim continues with the
-    // checks of other targets.
+    // A claim first reads the oldest checks. If their target is blocked, the claim continues with other targets.
     assert!(with < 2 * without, "{with} blocks and rows, and {without} without them");
 }
 

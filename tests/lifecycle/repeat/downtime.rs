@@ -107,7 +107,7 @@ fn repetitions_are_caught_up_on_at_the_rate() {
         "postgres",
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8 FROM awty.future_job_history",
     );
-    // The rate allows 10 checks at the start, and then 10 checks each second. Therefore 45 checks take 3.5 seconds.
+    // The rate allows 10 checks at once and 10 more each second, so 45 checks take 3.5 seconds.
     assert!(took > 3.0, "it took {took} s");
 }
 

@@ -25,7 +25,7 @@ fn cancel_ends_a_repetition_whose_run_is_under_way() {
     assert_eq!((ends.len(), ends[0].why()), (1, ("cancelled", None)), "{ends:?}");
 }
 
-/// The check runs again without a break, so that cancellations come at every step of a run.
+/// The check runs again and again, so that cancellations come at every step of a run.
 #[test]
 fn cancel_always_finds_the_one_check() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "0").start());
@@ -71,7 +71,7 @@ fn repetitions_go_with_their_job_and_its_role() {
         "SELECT awty.repeat('gone', every => '1 hour')",
         "DROP OWNED BY gone",
             "DROP ROLE gone",
-        // Triggers an inspection of the database.
+        // Registering a job makes awty inspect the database.
         "SELECT awty.register('other', 'public.gone')",
     ]);
     shop.await_true("the repetition to go", "SELECT NOT EXISTS (SELECT FROM awty.repetition)");

@@ -21,7 +21,7 @@ fn a_release_that_is_committed_after_the_end_of_the_run_leaves_nothing_held() {
         client.batch_execute(end).unwrap();
         let slot = first + seconds(if job == "next" { 3600 } else { 1800 });
         assert_eq!(shop.slot_of(key), slot, "{}", shop.pending(key));
-        // Triggers an inspection of the database.
+        // Pausing a job makes awty inspect the database.
         shop.run(&format!("SELECT awty.pause('{job}'), awty.resume('{job}')"));
         if end == "COMMIT" {
             shop.await_true("what was said to go", "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)");

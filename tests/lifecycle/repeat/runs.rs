@@ -167,7 +167,7 @@ fn a_job_without_repetitions_looks_nothing_up() {
     }
     shop.await_true("the runs", "SELECT count(*) = 20 FROM awty.future_job_history WHERE job = 'plain'");
     let after = looks();
-    // `awty_internal.repetition` is read only by inspections, clients, and runs of jobs with recurring checks.
+    // Runs of a job without recurring checks do not read `awty_internal.repetition`.
     assert!(after < before + 10, "{before} and {after}");
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);

@@ -206,7 +206,7 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
-    // The pause ends on the evening of an open day, when many checks have been due for hours.
+    // The pause ends on the evening of an open day, when many checks are overdue.
     journey
         .batch_execute(
             "SELECT awty.pause('orders', paused_until => (SELECT min(day) + interval '20 hours 30 minutes'

@@ -20,8 +20,8 @@ fn solving() -> Shop {
     shop
 }
 
-/// Lists the rows whose `call_cleared` is pending, and then the rows whose `call_cleared` has run. Example: `pending 1;
-/// solved 2`.
+/// Lists the rows whose `call_cleared` is pending, and the rows whose `call_cleared` has run, as in `pending 1; solved
+/// 2`.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",

@@ -68,8 +68,8 @@ fn eight_sessions_change_everything_at_once() {
         let sessions: Vec<_> =
             sessions.into_iter().map(|(mut client, n)| scope.spawn(move || session(&mut client, n))).collect();
         while sessions.iter().any(|session| !session.is_finished()) {
-            // Changes each rule in a separate statement, because a single statement could lock the rules in another
-            // order than `awty.create_calendar()`.
+            // Changes the rules one by one, because a single statement could lock the rules in another order than
+            // `awty.create_calendar()`.
             for rule in ["promise", "own"] {
                 let due = format!("UPDATE awty.rule SET swept_at = '-infinity' WHERE rule = '{rule}'");
                 shop.cluster.execute("postgres", &[&due]);

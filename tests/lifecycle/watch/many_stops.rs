@@ -5,8 +5,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The table has a row for each change of `status`. The SQL functions compute stops from these rows, and call awty's
-/// functions only to compute open time.
+/// The SQL functions compute stops from the rows of this table, and call awty's functions only to compute open time.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
     -- awty merges the oldest of more than 1,000 stops into one stop.

@@ -182,7 +182,7 @@ fn an_inspection_ends_no_rule_of_a_new_table() {
     let mut holder = shop.cluster.client("postgres", "postgres");
     holder.batch_execute("BEGIN; SELECT FROM awty.job WHERE job = 'orders' FOR UPDATE").unwrap();
     shop.run(&format!("DROP TABLE shop.orders; {ORDERS}"));
-    // Triggers an inspection of the database.
+    // Registering a job makes awty inspect the database.
     shop.run(
         "CREATE FUNCTION shop.nothing(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
          SELECT awty.register('nothing', 'shop.nothing')",

@@ -32,8 +32,8 @@ fn is_true(journey: &mut Transaction, what: &str, sql: &str) {
     assert_eq!(found, Some(true), "{what}");
 }
 
-/// Lists the row's stops in minutes since `placed_at`. `0-90` is a stop from minute 0 to minute 90. `since 30` is a
-/// stop that began at minute 30 and still lasts.
+/// Lists the row's stops in minutes since `placed_at`. `0-90` is a stop that has ended. `since 30` is a stop that
+/// lasts.
 pub fn stops(shop: &Shop, id: i64) -> String {
     shop.cluster.value(
         "postgres",
@@ -176,8 +176,7 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If a write bypasses the triggers, awty notices the start or the end of a stop only at the row's next check, and uses
-/// the time of this check.
+/// awty notices a stop whose write bypassed the triggers only at the row's next check.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -265,7 +264,7 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // The trigger for DELETE has no WHEN condition, because even a row that has met the rule may have stops.
+    // The trigger for DELETE has no WHEN condition, because a row that has met the rule may have stops as well.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()

@@ -80,7 +80,7 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// The sweep takes longer than its job's timeout, so the sweep needs several transactions.
+/// The sweep takes longer than its job's timeout, so it needs several transactions.
 #[test]
 fn a_sweep_over_slow_rows_comes_to_its_end() {
     const ROWS: i64 = 1000;

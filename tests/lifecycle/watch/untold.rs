@@ -109,7 +109,6 @@ fn a_slow_function_stops_no_alert() {
     assert_eq!(failing, "57014");
 }
 
-/// If a function ignores its timeout, awty terminates the process that runs the function.
 #[test]
 fn a_terminated_function_stops_no_level() {
     let shop = watched("");
