@@ -42,7 +42,6 @@ fn used_by(pid: i32) -> Option<f64> {
     Some(stat.split(' ').next()?.parse::<f64>().ok()? / 1e3)
 }
 
-/// Returns the CPU time in microseconds that the statement takes in a new session.
 fn cpu(shop: &Shop, statement: &str) -> f64 {
     let mut client = shop.cluster.client("postgres", "shop");
     let pid: i32 = one(&mut client, "SELECT pg_backend_pid()", &[]).get(0);
@@ -102,7 +101,7 @@ fn irrelevant(outcome: &mut Outcome, shop: &Shop) {
     let mut client = shop.client("postgres");
     client.batch_execute("SET track_functions = 'all'; BEGIN; UPDATE shop.busy SET customer = 'another'").unwrap();
     let calls = called_functions(&mut client);
-    // This UPDATE calls the rule's functions. Therefore the count of calls must grow.
+    // An UPDATE that calls the rule's functions must increase the count of calls.
     client.batch_execute("UPDATE shop.busy SET status = 'WAITING' WHERE id = 1").unwrap();
     assert!(called_functions(&mut client) > calls, "calls are not counted");
     client.batch_execute("ROLLBACK").unwrap();

@@ -72,8 +72,7 @@ fn connected(client: &mut Client) -> Vec<i32> {
 
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // Counts the fields from the bracket that closes the process name, because the name may contain any characters.
-    // `utime` is field 14.
+    // Counts the fields after the process name, because the name may contain any characters. `utime` is field 14.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

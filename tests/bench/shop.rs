@@ -18,7 +18,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // JIT is off, because it takes longer to compile the statement `CEILING` than it saves.
+    // JIT is off, because compiling the statement `CEILING` takes longer than JIT saves.
     ("jit", "off"),
 ];
 

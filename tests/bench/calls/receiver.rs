@@ -12,7 +12,6 @@ pub struct Arrival {
     pub at: i64,
     pub slot: i64,
     pub key: u64,
-    /// In seconds.
     pub lateness: f64,
 }
 

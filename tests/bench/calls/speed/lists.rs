@@ -14,7 +14,7 @@ const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
 const FACTOR: i32 = 50;
 const ATTEMPTS: i32 = 10;
-/// Number of requests for each list. The number is small, because a token allows a hundred requests at once.
+/// The number of requests for each list is small, because a token allows a hundred requests at once.
 const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
 const WANTED: Wanted = Wanted::AtMost(2.0);

@@ -12,7 +12,7 @@ use compare::{add, best, per_second};
 use field::Field;
 use run::Calls;
 
-/// Batch sizes with which pg_net is measured. The comparison uses the best result.
+/// pg_net is measured with each batch size, and its best result counts.
 const BATCHES: [u32; 4] = [200, 1_000, 2_500, 5_000];
 const DEFAULT_BATCH: u32 = BATCHES[0];
 const LOOPS: [[u32; 2]; 5] = [[1, 500], [1, 2_000], [2, 500], [2, 2_000], [4, 500]];
