@@ -1,4 +1,4 @@
-//! An event counts as failed only if the cluster has not recovered within the time limit.
+//! An event fails only if the cluster does not recover within the time limit.
 
 use crate::place::{ELECTED_WITHIN, Place};
 use crate::random::Random;

@@ -85,8 +85,8 @@ impl Member {
 }
 
 fn ask(port: u16, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
-    // Connecting has a time limit. If Patroni is frozen and its queue of new connections is full, connecting would
-    // never end.
+    // Limits the time to connect, because connecting never ends if Patroni is frozen and its queue of connections is
+    // full.
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_secs(1))?;
     let limit = if body.is_empty() { Duration::from_secs(1) } else { Duration::from_secs(120) };
     stream.set_read_timeout(Some(limit))?;

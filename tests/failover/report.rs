@@ -110,7 +110,6 @@ struct Orders {
     on_cut_off: usize,
 }
 
-/// The fields `whole` and `first_run` are in seconds.
 #[derive(Serialize, Deserialize)]
 struct Events {
     mode: String,
