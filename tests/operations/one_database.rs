@@ -1,5 +1,5 @@
-//! A database can be dropped, copied or renamed only if no session is connected to it. Therefore awty's processes
-//! disconnect.
+//! awty's processes disconnect, because a database can be dropped, copied or renamed only if no session is connected to
+//! it.
 
 use crate::clients;
 use awty_testkit::fixture::Shop;

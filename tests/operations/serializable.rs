@@ -1,4 +1,4 @@
-//! awty's runs are READ COMMITTED, even if the role, the database or the server has a different default.
+//! awty's runs are READ COMMITTED, whatever the default of the role, the database or the server.
 
 use crate::clients::{self, NOTE_ID, Placing};
 use awty_testkit::fixture::Shop;

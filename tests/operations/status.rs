@@ -37,7 +37,6 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// Number of background workers that the server allows besides awty's launcher.
 const FREE: u32 = 4;
 
 struct Taken(Vec<std::thread::JoinHandle<()>>);
