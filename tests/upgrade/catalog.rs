@@ -27,8 +27,7 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// awty_http registers no jobs during a restore. awty_http recognizes a restore by this setting, because only pg_dump's
-/// scripts set `xmloption` to its default.
+/// awty_http registers no jobs in a session that sets `xmloption`, because only pg_dump's scripts do so.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
@@ -139,8 +138,7 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// If a user's table has a column of type awty.future_job, PostgreSQL refuses to add a column with a default to
-/// awty.future_job.
+/// PostgreSQL refuses to add a column with a default to awty.future_job if a user's table has a column of this type.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

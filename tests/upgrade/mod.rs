@@ -291,8 +291,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
-        // pg_upgrade gives functions new OIDs. Therefore an inspection finds the functions of rules by name and
-        // signature.
+        // An inspection finds the functions of rules by name and signature, because pg_upgrade gives them new OIDs.
         let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false)) AND count(*) = 8
             FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule LIKE 'kept%'";
         new.await_sql(database, "the functions of the rules to be found", found);
