@@ -63,7 +63,7 @@ pub fn standby(place: &mut Place) -> String {
     place.nodes[0].await_sql("postgres", "the standby", "SELECT bool_or(sync_state = 'sync') FROM pg_stat_replication");
     let load = Load::start(place, "2 s");
     load.await_more(200);
-    // From now on, the standby receives no WAL. A promotion of the standby loses all commits that do not wait for the
+    // Freezes the standby's WAL receiver, so that a promotion of the standby loses commits that do not wait for the
     // standby.
     let receivers = standby.pids("walreceiver");
     receivers.iter().for_each(|pid| standby.kill(Signal::STOP, *pid));

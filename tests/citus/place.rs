@@ -79,7 +79,7 @@ impl Place {
             place.add_node();
         }
         place.admin("CREATE EXTENSION awty");
-        // The final check of the tables needs amcheck. Only the coordinator can create this extension.
+        // The final check of the tables needs amcheck, which only the coordinator can create.
         place.admin("CREATE EXTENSION amcheck");
         place.admin("CREATE ROLE shop LOGIN");
         place.admin("CREATE SCHEMA shop AUTHORIZATION shop");
