@@ -26,7 +26,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[$$alter('unpa
     $$resume('unpaid')$$, $$allow('unpaid', 'regress_eve')$$, $$disallow('unpaid', 'regress_app')$$]) AS call;
 SELECT count(*) FROM awty.job;
 
--- A group's right counts for its members. A second disallow() changes nothing.
+-- Members of a group role have the group's right to schedule. A second disallow() changes nothing.
 SET ROLE regress_shop;
 SELECT awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_eve');
 SELECT awty.allow('unpaid', 'regress_clerks');
@@ -38,7 +38,7 @@ SELECT awty.disallow('unpaid', 'regress_clerks');
 SET ROLE regress_app;
 SELECT test.schedule();
 
--- A renamed role keeps its right. A dropped role loses its right, and its OID is no valid name.
+-- A renamed role keeps its right, and a dropped role loses its right.
 RESET ROLE;
 CREATE ROLE regress_temp LOGIN;
 GRANT USAGE ON SCHEMA awty TO regress_temp;

@@ -21,7 +21,7 @@ SELECT awty.alter('unpaid', max_lateness => '2 days');
 SELECT awty.alter('unpaid', keep_history => 'problems', notify => 'late orders');
 SELECT awty.alter('unpaid', keep_history => 'ran', notify => NULL);
 TABLE test.options;
--- reset sets all options to their defaults, except an option with a value in the same call.
+-- An option in reset gets its default, unless the same call sets the option.
 SELECT awty.alter('unpaid', reset => '{slot, max_lateness}');
 TABLE test.options;
 SELECT awty.alter('unpaid', max_checks => 6, reset => ARRAY['timeout', 'max_checks', 'max_horizon', 'max_attempts',
@@ -36,7 +36,7 @@ SELECT test.raises($$SELECT awty.alter('unpaid', function => 'shop.nothing')$$);
 SELECT test.raises($$SELECT awty.alter('unpaid', function => '')$$);
 SELECT awty.alter('unpaid', function => 'shop.unpaid');
 
--- A refused call changes nothing, not even by the valid options before the wrong option.
+-- A refused call changes no option, not even the options before the wrong one.
 SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s', max_checks => -1)$$);
 TABLE test.options;
 
@@ -47,7 +47,7 @@ SELECT next_check_at = date_trunc('day', now()) + interval '2 days 10:01' FROM a
 SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
 SELECT next_check_at = date_trunc('day', now()) + interval '2 days 11:00' FROM awty.future_job;
 
--- The caller can give a job to another role that the caller can become, and that may execute the function.
+-- A job can get another role if the caller can become this role, and if the role may execute the function.
 SET ROLE regress_app;
 SELECT awty.alter('unpaid', run_as => 'regress_app');
 TABLE test.options;

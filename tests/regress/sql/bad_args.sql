@@ -3,7 +3,7 @@
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- The limit of 1 MiB counts the uncompressed text, with its numbers written out.
+-- The limit of 1 MiB counts the uncompressed text of the args, with all digits of their numbers.
 SELECT args, test.sqlstate(format('SELECT awty.schedule(%L, %L, %L, after => %L, args => (%s)::jsonb)', 'orders', '1', 'unpaid', '1 h', args))
 FROM unnest(ARRAY['to_jsonb(repeat(''x'', 100000000))', 'repeat(''['', 1000000) || repeat('']'', 1000000)', 'to_jsonb(array_fill(1, ARRAY[200000]))',
     $$'"\u0000"'$$, $$'{"\u0000": 1}'$$, $$'{"a":'$$, $$''$$, $$'"\ud83d"'$$,

@@ -24,7 +24,7 @@ CREATE FUNCTION shop.answer(j awty.future_job, OUT t timestamptz) LANGUAGE sql A
 CREATE FUNCTION shop.two_answers(j awty.future_job, OUT t timestamptz, OUT u timestamptz) LANGUAGE sql AS 'SELECT now(), now()';
 SELECT function, test.register('shop.' || function) FROM unnest(ARRAY['wrong_argument', 'no_argument', 'two_arguments', 'with_default',
     'any_element', 'any_record', 'of_history', 'two_answers']) AS function;
--- An OUT parameter is a result, and VARIADIC is an array, so both functions have the right signature.
+-- Both functions have the right signature, because an OUT parameter is a result, and VARIADIC is an array.
 SELECT function, awty.register(function, 'shop.' || function), awty.unregister(function) FROM unnest('{answer, rest}'::text[]) AS function;
 CREATE FUNCTION shop.with_default(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT awty.register('with_default', 'shop.with_default'), awty.unregister('with_default');
@@ -49,8 +49,7 @@ CREATE FUNCTION shop.both(awty.future_job) RETURNS timestamptz LANGUAGE sql AS '
 CREATE FUNCTION shop.both(awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS 'SELECT ARRAY[now()]';
 SELECT test.register('shop.both');
 
--- awty refuses a function in a temporary schema, with or without the schema's name, and a name that is not on the
--- search_path.
+-- awty refuses a function in a temporary schema, and a name that is not on the search_path.
 CREATE FUNCTION pg_temp.mine(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT test.register('pg_temp.mine');
 SELECT test.register('mine');

@@ -13,7 +13,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$schedule('orders', '1', NULL, after => '1 h')$$, $$schedule('', '1', 'unpaid', after => '1 h')$$,
     $$schedule('orders', '', 'unpaid', after => '1 h')$$, $$schedule('orders', '1', '', after => '1 h')$$]) AS call;
 
--- Each argument gets the longest valid name, and a name that is one byte longer. 'ü' has two bytes.
+-- Each argument gets the longest valid name, and a name that is one byte longer.
 SELECT awty.register(repeat('ü', 31) || 'x', 'shop.unpaid');
 SELECT octet_length(job), char_length(job) FROM awty.job WHERE job LIKE 'ü%';
 SELECT awty.schedule(repeat('é', 127) || 'x', repeat('€', 341) || 'x', repeat('ü', 31) || 'x', after => '1 hour') > 0;
@@ -46,7 +46,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$allow('umpaid', 'regress_app')$$, $$disallow('umpaid', 'regress_app')$$, $$cancel('orders', '1', 'umpaid')$$,
     $$next_slot(now(), 'umpaid')$$]) AS call;
 
--- The hint names only jobs that the caller can read: at first no job, and then one of two jobs.
+-- The hint names only jobs that the caller can read.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpiad', after => '1 h')$$);
 SELECT test.raises($$SELECT awty.cancel('orders', '1', 'unpiad')$$);

@@ -31,7 +31,6 @@ SELECT awty.alter('unpaid', max_horizon => '1 s');
 SELECT regexp_replace(test.after('2 s'), 'time [-0-9]+ [:0-9]+\+00:00', 'time T');
 SELECT test.after('0'), test.at('now'), test.at('2001-01-01');
 
--- Any time in the past is accepted.
 SELECT t, test.at(t) FROM unnest('{4714-11-24 00:00:00 BC, 0001-01-01 BC, epoch, 2026-03-29 02:30 Europe/Berlin}'::text[]) AS t;
 SELECT count(*) FROM awty.future_job;
 SELECT count(*) FROM awty.future_job WHERE next_check_at <= now() OR next_check_at > now() + interval '2 min';

@@ -8,7 +8,7 @@ SELECT awty.create_calendar('office', zone => 'europe/berlin', closed => '{2026-
     hours => '{mon-thu 13:30-17:30, mon-thu 9:00-12:30, FRI 09:00-14:00, tue 10:00-11:00}');
 SELECT calendar, zone, hours, closed, role, changed_by, changed_at BETWEEN now() - interval '1 minute' AND clock_timestamp() FROM awty.calendar;
 
--- create_calendar() with an equal definition in other words changes nothing. A different definition needs replace.
+-- create_calendar() with an equal definition changes nothing. A different definition needs replace.
 SELECT xmin AS written FROM awty.calendar
 \gset
 SELECT awty.create_calendar('office', '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}', 'Europe/Berlin', '{2026-12-24, 2026-12-25}');

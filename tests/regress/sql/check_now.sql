@@ -7,7 +7,7 @@ SELECT awty.schedule('orders', 1, 'unpaid', after => '1 hour', args => '{"level"
 \gset
 SELECT first_check_at AS first FROM awty.future_job WHERE id = :id
 \gset
--- No worker can run the check in the transaction. The check's time becomes now(), which is no slot.
+-- No worker can run the check before this transaction ends. The check's time becomes now(), which is no slot.
 BEGIN;
 SELECT awty.check_now('orders', 1) = :id;
 SELECT id = :id AS same, args, first_check_at = :'first' AS first, next_check_at BETWEEN now() AND clock_timestamp() AS now, check_count, attempt, held FROM awty.future_job WHERE id = :id;
@@ -31,7 +31,7 @@ SET ROLE regress_app;
 BEGIN;
 SELECT awty.check_now('orders', 1) = :id;
 ROLLBACK;
--- The check of a paused job becomes due now, but waits.
+-- check_now() makes the check of a paused job due, but the check waits.
 SET ROLE regress_shop;
 SELECT awty.pause('unpaid');
 SELECT awty.check_now('orders', 1, 'unpaid') = :id;

@@ -64,7 +64,6 @@ SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
--- awty.dry_run() accepts an entity without a check, with args.
 SELECT what, t.id IS NULL AS none, t.job, t.entity_name, t.entity_key, t.slot > now() AND t.slot <= now() + interval '61 s' AS next_slot,
     t.outcome, t.next_check_at - t.slot AS again, t.sqlstate, t.message
 FROM unnest('{done,again,past,far,raise,deferred,slow,cancel,row}'::text[]) AS what CROSS JOIN LATERAL awty.dry_run('orders', 1, 'try', jsonb_build_object('do', what)) AS t;
@@ -83,12 +82,12 @@ SELECT count(*) FROM awty.future_job AS f JOIN was AS w ON w.id = f.id AND w.pla
 COMMIT;
 SELECT count(*) FROM shop.tried;
 
--- On the last attempt, a failure ends the check.
+-- A failure of the last attempt ends the check.
 RESET ROLE;
 SELECT awty.alter('try', max_attempts => 1);
 SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'raise', 'try');
 SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'none', 'try', '{"do": "slow"}');
--- A cancellation by another session ends the statement, and is no failure of the job.
+-- If another session cancels the statement, the statement ends, and no failure of the job is reported.
 SET statement_timeout = '50 ms';
 SELECT awty.dry_run('orders', 'none', 'try', '{"do": "slow"}');
 RESET statement_timeout;

@@ -1,4 +1,4 @@
--- A dump contains the tables and sequences with data of users.
+-- A dump contains the tables and sequences that have users' data.
 \pset format unaligned
 \pset tuples_only on
 SELECT 'carried', config::regclass, filter = '' AS whole

@@ -9,7 +9,6 @@ SELECT held FROM awty.future_job;
 RESET ROLE;
 SELECT check_id = :id, held_by, held_at BETWEEN now() - interval '1 minute' AND now(), note FROM awty_internal.hold;
 SELECT held_checks FROM awty.status;
--- A second call changes the note, and keeps held_at.
 SELECT held_at AS since FROM awty_internal.hold
 \gset
 SELECT awty.hold('orders', '1', 'unpaid');

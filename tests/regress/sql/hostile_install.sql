@@ -7,7 +7,7 @@ CREATE DATABASE awty_regress_hostile;
 \pset format unaligned
 \pset tuples_only on
 
--- The installation fails because of a schema named awty, and changes nothing.
+-- A schema named awty makes the installation fail, and stays unchanged.
 CREATE SCHEMA awty AUTHORIZATION regress_mallory;
 CREATE TABLE awty.job (name text);
 \set VERBOSITY sqlstate

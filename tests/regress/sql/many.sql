@@ -13,7 +13,6 @@ SELECT count(*), bool_and(next_check_at = placed_at + interval '3 hours'), bool_
     count(DISTINCT scheduled_at), min(scheduled_by::text), bool_or(held) FROM (SELECT f.*, p.id AS placed, p.placed_at FROM awty.future_job AS f JOIN shop.placed AS p ON f.entity_key = p.id::text) AS f(check_id, job, entity_name, entity_key, args, first_check_at, next_check_at, check_count, attempt, held, scheduled_by, scheduled_at, id, placed_at);
 SELECT awty.schedule_many('lines', '{b,a,"ü ''quoted''","{}"}', 'unpaid', after => '1 hour');
 SELECT entity_key, args IS NULL, next_check_at = awty.next_slot(now() + interval '1 hour') OR next_check_at > now() + interval '59 min' FROM awty.future_job WHERE entity_name = 'lines' ORDER BY entity_key;
--- A call without keys does nothing. array_agg() returns NULL for no rows.
 SELECT awty.schedule_many('none', '{}', 'unpaid', after => '1 hour'), awty.schedule_many('none', NULL, 'unpaid', at => NULL), awty.cancel_many('none', '{}'), awty.cancel_many('none', NULL);
 
 -- on_conflict applies to each key. Kept checks are not counted.
@@ -53,7 +52,7 @@ SELECT awty.cancel_many('orders', array_agg(id::text)) FROM shop.placed WHERE id
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'orders';
 SELECT job, outcome, count(*) FROM awty.future_job_history WHERE entity_name = 'orders' AND finished_at >= (SELECT min(scheduled_at) FROM awty.future_job WHERE entity_name = 'orders') GROUP BY 1, 2 ORDER BY 1;
 SELECT call, test.raises('SELECT awty.cancel_many(' || call || ')') FROM unnest(ARRAY[$$'orders', '{1,1}'$$, $$'orders', '{NULL}'$$, $$'orders', '{{1}}'$$, $$'orders', '{1}', 'unpiad'$$, $$'', '{1}'$$]) AS call;
--- Checks of other roles stay. A call that names another role's job is refused.
+-- cancel_many() keeps the checks of other roles. A call that names another role's job is refused.
 SELECT awty.allow('unpaid', 'regress_app');
 SELECT awty.schedule_many('orders', '{5,6}', 'unshipped', after => '1 day');
 SET ROLE regress_app;
@@ -65,7 +64,7 @@ SELECT awty.cancel_many('orders', '{5,6,7,8}');
 SET ROLE regress_shop;
 SELECT entity_key, job FROM awty.future_job WHERE entity_key IN ('5', '6') AND entity_name = 'orders';
 
--- A call executes few statements, which use an index, even for many keys.
+-- schedule_many() executes few statements, which use an index, even for many keys.
 RESET ROLE;
 BEGIN;
 SELECT seq_scan AS before FROM pg_stat_xact_all_tables WHERE relid = 'awty.future_job'::regclass

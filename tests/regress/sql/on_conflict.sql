@@ -47,7 +47,7 @@ SELECT count(*) FROM awty.future_job WHERE entity_key = '6';
 SELECT test.again('7', h) FROM (VALUES (1), (2)) AS v (h);
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'invoices' AND entity_key = '7';
 
--- The unique index compares bytes, so case, blanks and dots count.
+-- The unique index compares bytes, so case, blanks and dots make different keys.
 SELECT test.again(key, 1) FROM (VALUES ('A'), ('a'), ('a '), (' a'), ('a.b'), ('"a"')) AS v (key);
 
 -- keep_history 'ran' archives only checks that have run, and 'none' archives no check.

@@ -7,7 +7,7 @@ SELECT paused, paused_by, paused_note, paused_at BETWEEN now() - interval '1 min
 SELECT awty.pause('unpaid', 'and the other one');
 SELECT paused, paused_by, paused_note FROM awty.job;
 SELECT test.raises($$SELECT awty.pause('unpaid', repeat('x', 1025))$$);
--- The end of a pause is rounded up to a slot. The last call replaces role, note and end.
+-- The last call sets the role, note and end of a pause. The end is rounded up to a slot.
 SELECT awty.pause('unpaid', paused_until => date_trunc('minute', now()) + interval '1 day 1 s');
 SELECT paused, paused_by, paused_note, paused_until - date_trunc('minute', now()) FROM awty.job;
 SELECT paused, paused_note, paused_until - date_trunc('minute', now()) FROM awty.job_status WHERE job = 'unpaid';

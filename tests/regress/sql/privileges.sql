@@ -30,7 +30,7 @@ CREATE FUNCTION test.attempts() RETURNS TABLE (relation text, statement text, st
          unnest(ARRAY[format('UPDATE %s SET %s', relation, change), format('CREATE TABLE test.refers (%s)', refers)]) AS statement
 $_$;
 
--- Statements other than SELECT get 42501, unless PostgreSQL refuses them for another reason.
+-- PostgreSQL answers statements other than SELECT with 42501 or another error.
 SET ROLE regress_shop;
 SELECT count(*), count(*) FILTER (WHERE state = '42501') AS denied FROM test.attempts();
 SELECT statement, state FROM test.attempts() WHERE state <> '42501' ORDER BY relation, statement;
@@ -51,7 +51,7 @@ CREATE TABLE test.own ();
 SELECT test.sqlstate('CREATE TRIGGER t BEFORE INSERT ON test.own FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed()');
 DROP TABLE test.own;
 
--- A role that may read all data reads every row, because a backup needs all rows. No role can write past the policies.
+-- A role that may read all data reads every row, because a backup needs all rows.
 RESET ROLE;
 CREATE ROLE regress_reader IN ROLE pg_read_all_data, pg_write_all_data;
 SET ROLE regress_reader;

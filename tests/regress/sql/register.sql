@@ -60,7 +60,7 @@ SELECT entity_name, entity_key, job, args, outcome, sqlstate, message, started_a
        scheduled_by, role, finished_at BETWEEN now() - interval '1 minute' AND now() AS just_now
 FROM awty.future_job_history WHERE job = 'unshipped' ORDER BY entity_key;
 SELECT test.raises($$SELECT awty.unregister('unshipped')$$);
--- The name can be used again, but the old checks do not come back.
+-- After unregister(), the job's name can be used again, but the old checks do not come back.
 SELECT awty.register('unshipped', 'shop.unshipped');
 SELECT count(*) FROM awty.future_job;
 

@@ -11,14 +11,13 @@ SELECT awty.register(name, 'shop.' || name) FROM unnest('{tidy, later, noted, al
 SELECT job, set_based FROM awty.job ORDER BY job;
 CREATE FUNCTION shop.tidy(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT test.raises($$SELECT awty.register('again', 'shop.tidy')$$);
--- A second function that is created later does not stop the job.
 SELECT awty.schedule('orders', '1', 'tidy', after => '1 day') > 0;
 DROP FUNCTION shop.tidy(awty.future_job);
 CREATE FUNCTION shop.tidy(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.schedule('orders', '1', 'tidy', after => '1 day') > 0;
 DROP FUNCTION shop.tidy(awty.future_job[]);
 
--- For an SQL command instead of a function, the hint shows a function to paste.
+-- For an SQL command instead of a function, the hint shows a function that executes the command.
 SELECT test.raises(format('SELECT awty.register(%L, %L)', job, command)) FROM (VALUES
     ('sweep', 'DELETE FROM shop.basket WHERE placed_at < now() - interval ''1 day'';'), ('odd "sweep"', 'truncate shop.basket'),
     ('sweep', 'SELECT shop.tidy()'), ('sweep', 'DELETE FROM shop.basket WHERE ' || repeat('id <> 1 AND ', 30) || 'true')) AS v (job, command);
@@ -36,7 +35,7 @@ SELECT awty.alter('endless', max_checks => 7, reset => '{max_attempts}');
 SELECT awty.alter('endless', max_checks => 0);
 SELECT max_checks, max_attempts FROM awty.job WHERE job = 'endless';
 
--- The same definition again changes nothing, even with pending checks, a pause or rights.
+-- A registration with the same definition changes nothing, even with pending checks, a pause or rights.
 SELECT awty.register('late', 'shop.unpaid', slot => '1 day', timeout => '90 s', max_lateness => '2 hours');
 SELECT awty.allow('late', 'regress_app'), awty.pause('late');
 SELECT awty.schedule('orders', '1', 'late', at => '2001-01-01') AS id
@@ -51,7 +50,7 @@ SELECT test.raises(format('SELECT awty.register(%L, %s)', 'late', rest)) FROM un
     $$'shop.unpaid', slot => '1 day', timeout => '90 s'$$]) AS rest;
 SELECT test.raises($$SELECT awty.register('late', 'shop.stale', replace => NULL)$$);
 SELECT ctid = :'was'::tid AS unchanged FROM awty.job WHERE job = 'late';
--- With replace, pending checks, a pause and rights stay.
+-- With replace, the job keeps its pending checks, its pause and its rights.
 SELECT awty.register('late', 'shop.stale', max_checks => 2, replace => true);
 SELECT function_name, set_based, slot, timeout, max_checks, max_lateness, paused, allowed, registered_by FROM awty.job WHERE job = 'late';
 SELECT id = :id AS still_there FROM awty.future_job WHERE job = 'late';

@@ -15,7 +15,7 @@ SELECT awty.schedule('orders', '1', 'unshipped', after => '1 hour') > 0;
 SELECT test.raises($$SELECT awty.release('orders', '1')$$);
 SELECT awty.unregister('unshipped');
 
--- A check that was held after too many crashes is visible and counted. A member of the job's role releases the check.
+-- A check that awty holds after too many crashes is visible and counted. A member of the job's role can release it.
 RESET ROLE;
 UPDATE awty.future_job SET held = true;
 INSERT INTO awty_internal.check_stat (check_id, crashes) VALUES (:id, 5);

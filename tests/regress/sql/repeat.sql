@@ -85,7 +85,7 @@ SELECT awty.repeat('digest', every => '24 hours', zone => 'Europe/Berlin', start
 SELECT awty.repeat('digest', every => '1 day', zone => 'Europe/Berlin', starts => '2090-06-01 12:00 Europe/Berlin');
 SELECT every, zone FROM awty.repetition;
 
--- Each tenant's repetition has a constant jitter, which depends on the entity. Slots are a minute wide.
+-- The jitter of a tenant's repetition is constant, and depends on the entity.
 SELECT awty.repeat('digest', cron => '0 9 1 1 *', zone => 'UTC', starts => '2090-06-01', jitter => '10 min', entity_name => 'tenant', entity_key => t::text)
 FROM generate_series(1, 3) AS t;
 SELECT entity_key, next_check_at FROM awty.repetition WHERE entity_name = 'tenant' ORDER BY entity_key;
@@ -97,7 +97,6 @@ SELECT awty.schedule('tenant', '9', 'digest', after => '1 hour') > 0;
 SELECT count(*), min(next_check_at) < now() + interval '2 hours' FROM awty.repetition WHERE entity_key = '9';
 SELECT outcome FROM awty.future_job_history WHERE entity_key = '9' AND job = 'digest' ORDER BY id;
 
--- A rollback, also to a savepoint, undoes the repetition.
 SET client_min_messages = warning;
 BEGIN;
 SELECT awty.repeat('digest', every => '1 hour', entity_name => 'x', entity_key => '1') > now();

@@ -57,7 +57,8 @@ SELECT awty.repeat('weekly', cron => '0 * * * *', starts => '2098-12-30');
 SELECT calendar IS NULL, next_check_at FROM awty.repetition;
 SELECT awty.drop_calendar('office');
 
--- A held occurrence stays held. Other roles see only how many repetitions use the calendar.
+-- A change of the calendar does not release a held occurrence. Other roles see only how many repetitions use the
+-- calendar.
 RESET ROLE;
 SELECT awty.create_calendar('ours', '{mon-sun 00:00-24:00}', 'UTC');
 SET ROLE regress_shop;

@@ -31,7 +31,7 @@ SELECT entity_key, next_check_at > scheduled_at AND next_check_at <= scheduled_a
        date_trunc('minute', next_check_at) = next_check_at AS a_slot
 FROM awty.future_job WHERE entity_name = 'past' ORDER BY 1;
 
--- An entity can have checks of two jobs. Ids of checks increase, and are never used again.
+-- An entity can have checks of two jobs. A check's id is never used again.
 SELECT awty.schedule('orders', '42', 'unpaid', after => '1 hour') > max(id) FROM awty.future_job;
 SELECT entity_key, job FROM awty.future_job WHERE entity_name = 'orders' ORDER BY entity_key, job;
 

@@ -44,7 +44,6 @@ SELECT bool_and(extract(epoch FROM next_check_at)::bigint % 900 = 0) FILTER (WHE
        bool_and(next_check_at = date_trunc('day', next_check_at)) FILTER (WHERE job = 'daily') AS midnight
 FROM awty.future_job WHERE entity_name = 'slots';
 
--- PostgreSQL adds an interval to now() by calendar months and days, in the session's time zone.
 SELECT awty.alter('minutely', max_horizon => '10 years');
 BEGIN;
 SELECT zone, interval, awty.next_slot(now() + interval::interval) = (
@@ -60,7 +59,6 @@ WHERE entity_name = 'interval' AND entity_key ~ '^(NY|ny)'
     AND next_check_at <> awty.next_slot(now() + n::integer * CASE WHEN entity_key ~ '^NY' THEN interval '1 month' ELSE interval '1 day' END);
 COMMIT;
 
--- PostgreSQL maps a local time that occurs twice or never to one moment.
 SELECT awty.next_slot('2027-03-14 02:30:00 America/New_York'), awty.next_slot('2027-11-07 01:30:10 America/New_York');
 
 -- A slot must be whole seconds, divide a day, and be a multiple of awty.slot.
@@ -79,7 +77,7 @@ SELECT count(*) FILTER (WHERE awty.next_slot(t, 'quarter') = t), count(*) FILTER
 COMMIT;
 DROP TABLE shop.times;
 
--- Times of a rule are rounded up as well. awty.watch() gives a notice if a time is shorter than a slot.
+-- awty.watch() gives a notice if a time of the rule is shorter than a slot.
 SET client_min_messages = notice;
 CREATE TABLE shop.short (id integer PRIMARY KEY);
 SELECT awty.watch('shop.short', until => 'id > 5', within => '59 s', escalate => '{1 h}');

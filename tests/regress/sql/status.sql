@@ -1,4 +1,4 @@
--- awty.status has one row, which describes this database and is alike for every role.
+-- awty.status has one row, which is the same for every role.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;

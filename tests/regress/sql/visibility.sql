@@ -30,8 +30,7 @@ SET ROLE regress_dave;
 SELECT test.see() = '';
 RESET ROLE;
 SELECT test.see();
--- A role that may schedule reads the job and its checks. Without the right, the role reads only the checks that it
--- scheduled.
+-- A role that may schedule reads the job and its checks. Other roles read only the checks that they scheduled.
 SET ROLE regress_carol;
 SELECT awty.allow('carols', 'regress_dave');
 SET ROLE regress_dave;
@@ -73,7 +72,7 @@ SELECT count(*) FROM awty.status WHERE test.leak(database::text) AND pending < 0
 CREATE OPERATOR test.=== (leftarg = text, rightarg = text, procedure = texteq, restrict = eqsel);
 SELECT count(*) FROM awty.future_job WHERE entity_name OPERATOR(test.===) 'secret_carol';
 DROP OPERATOR test.=== (text, text);
--- Errors that depend on a value show no other rows: trudy's own 0 raises the error, but carol's 1111 does not.
+-- Errors that depend on a value do not reveal other rows: trudy's own 0 raises the error, but carol's 1111 does not.
 SELECT test.sqlstate($$SELECT 1 / (args ->> 'pin')::integer FROM awty.future_job WHERE entity_name = 'secret_trudy'$$);
 SELECT test.sqlstate($$SELECT 1 / ((args ->> 'pin')::integer - 1111) FROM awty.future_job WHERE entity_key = '1'$$);
 SELECT test.sqlstate($$SELECT (entity_name || 'x')::integer FROM awty.future_job_history WHERE entity_name NOT LIKE '%trudy'$$);
@@ -100,7 +99,7 @@ SELECT test.sqlstate($$SELECT awty.cancel('secret_carol', '1', 'carols')$$), tes
 -- next_slot() does not reveal whether a job of that name exists.
 SELECT test.raises($$SELECT awty.next_slot(now(), 'carols')$$)
      = replace(test.raises($$SELECT awty.next_slot(now(), 'planet')$$), 'planet', 'carols');
--- awty refuses a name that another role's job has. The error reveals nothing else about this job.
+-- awty refuses a name that another role's job has, and reveals nothing else about this job.
 SELECT test.raises($$SELECT awty.register('carols', 'shop.of_trudy')$$);
 
 SET ROLE regress_carol;

@@ -7,7 +7,6 @@ SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'Europe/Berlin');
 CREATE TABLE shop.ticket (id bigint PRIMARY KEY, created_at timestamptz, promised interval, done boolean);
 CREATE FUNCTION test.watched(args text) RETURNS text LANGUAGE sql AS $$ SELECT test.raises(format('SELECT awty.watch(''shop.ticket'', until => ''done'', %s)', args)) $$;
 
--- A refused call changes nothing.
 SELECT args, test.watched(args) FROM unnest(ARRAY[
     'within => NULL',
     'within => ''1 hour'', due => ''created_at''',
