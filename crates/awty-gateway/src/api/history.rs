@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryQuery {
-    /// URI of a schedule, which may be deleted; sends to the URI are included.
+    /// URI whose calls are listed. Its schedule may be deleted.
     uri: Option<String>,
     /// Number of items, 1 to 500; by default 50.
     limit: Option<i64>,

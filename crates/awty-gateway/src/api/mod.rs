@@ -76,7 +76,7 @@ pub fn whole() -> OpenApi {
     resources().into_openapi()
 }
 
-/// This document.
+/// Returns this OpenAPI document.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "status", security(()), responses((status = 200, body = Object)))]
 pub async fn document() -> Json<OpenApi> {
     Json(whole())

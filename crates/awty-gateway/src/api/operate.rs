@@ -77,7 +77,7 @@ async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
     Ok(request)
 }
 
-/// Calls of a schedule, newest first, as long as they are kept. The schedule may be deleted.
+/// Returns the calls of a schedule, newest first. The schedule may be deleted.
 #[utoipa::path(get, path = "/v1/schedules/{id}/attempts", tag = "schedules", params(("id" = String, Path), PageQuery),
     responses((status = 200, body = shape::Attempts), (status = "default", body = shape::Problem)))]
 pub async fn attempts(
@@ -103,7 +103,7 @@ pub struct Count {
     count: Option<i32>,
 }
 
-/// Times of the next calls; none while the schedule is paused.
+/// Returns the times of the next calls; none while the schedule is paused.
 #[utoipa::path(get, path = "/v1/schedules/{id}/next", tag = "schedules", params(("id" = String, Path), Count),
     responses((status = 200, body = shape::Times), (status = "default", body = shape::Problem)))]
 pub async fn next(
@@ -130,13 +130,13 @@ pub async fn next(
 pub struct Span {
     /// Length of a bucket: 1s, 10s, 1m, 10m, 1h, 6h or 1d; by default 1m.
     bucket: Option<String>,
-    /// Start; by default 60 buckets before the end.
+    /// Start of the time range; by default 60 buckets before the end.
     from: Option<String>,
-    /// End; by default now.
+    /// End of the time range; by default now.
     to: Option<String>,
 }
 
-/// Results of the calls by bucket. Buckets without a call are left out. Includes deleted schedules.
+/// Returns the results of the calls by bucket, without empty buckets. The schedule may be deleted.
 #[utoipa::path(get, path = "/v1/schedules/{id}/stats", tag = "schedules", params(("id" = String, Path), Span),
     responses((status = 200, body = shape::Stats), (status = "default", body = shape::Problem)))]
 pub async fn stats(
@@ -171,7 +171,7 @@ fn point(row: &Value) -> Value {
         "dropped": row["dropped"], "caught_up": row["caught_up"], "implausible": row["implausible"], "left_out": row["left_out"], "lateness": lengths("lateness"), "duration": lengths("duration")})
 }
 
-/// The key that signs the calls of this schedule. Only roles that may schedule can read it.
+/// Returns the key that signs the calls of this schedule. Only roles that may schedule can read it.
 #[utoipa::path(get, path = "/v1/schedules/{id}/secret", tag = "schedules", params(("id" = String, Path)),
     responses((status = 200, body = shape::Secret), (status = "default", body = shape::Problem)))]
 pub async fn secret(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {

@@ -34,7 +34,7 @@ pub struct ScheduleQuery {
     after: Option<String>,
 }
 
-/// Schedules, in pages, or one by its URI.
+/// Returns a page of schedules, or the schedule of one URI.
 #[utoipa::path(get, path = "/v1/schedules", tag = "schedules", params(ScheduleQuery),
     responses((status = 200, body = super::shape::Schedules), (status = "default", body = super::shape::Problem)))]
 pub async fn list(

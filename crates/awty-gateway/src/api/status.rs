@@ -20,9 +20,9 @@ const LONGEST: TimeDelta = TimeDelta::days(31);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SlotQuery {
-    /// Start; without a start, checks that are already due are included.
+    /// Start of the time range. Without a start, overdue checks are included.
     from: Option<String>,
-    /// End, at most 31 days ahead; by default an hour from now.
+    /// End of the time range, at most 31 days ahead; by default an hour from now.
     to: Option<String>,
     /// Number of items, 1 to 500; by default 50.
     limit: Option<i64>,
@@ -30,7 +30,7 @@ pub struct SlotQuery {
     after: Option<String>,
 }
 
-/// Number of due checks for each slot and job.
+/// Returns the number of due checks for each slot and job.
 #[utoipa::path(get, path = "/v1/slots", tag = "status", params(SlotQuery),
     responses((status = 200, body = shape::Slots), (status = "default", body = shape::Problem)))]
 pub async fn slots(

@@ -200,14 +200,14 @@ pub struct Lengths {
 #[derive(ToSchema)]
 pub struct Stat {
     at: DateTime<Utc>,
-    /// Calls, including dropped ones.
+    /// Number of calls, including dropped calls.
     count: i64,
     ok: i64,
     failed: i64,
     dropped: i64,
     caught_up: i64,
     implausible: i64,
-    /// Slots that passed before a call of an earlier slot had ended; they get no call.
+    /// Number of slots without a call, because the call of an earlier slot was still running.
     left_out: i64,
     lateness: Lengths,
     duration: Lengths,

@@ -62,7 +62,7 @@ pub struct Slots {
 pub struct Database {
     name: String,
     enabled: Option<bool>,
-    /// The database is held. No call is made before it is adopted.
+    /// True if the database makes no calls before it is adopted.
     held: Option<bool>,
     why: Option<String>,
     /// The command or action that fixes the problem.
@@ -118,9 +118,9 @@ pub struct Status {
 
 #[derive(ToSchema)]
 pub struct LimitsWanted {
-    /// Concurrent calls.
+    /// Maximum number of concurrent calls.
     concurrency: Option<i32>,
-    /// Calls per second.
+    /// Maximum number of calls per second.
     rate: Option<f64>,
     /// Number of calls that may begin at once before `rate` delays further calls.
     burst: Option<i32>,
@@ -135,7 +135,7 @@ pub struct Target {
     in_flight: i64,
     /// State of the target: ready, full, half_open, open or blocked.
     state: String,
-    /// A time, or infinity.
+    /// Time at which the block ends, or infinity.
     blocked_until: Option<String>,
     why: Option<String>,
 }
@@ -190,7 +190,7 @@ pub struct NewToken {
 /// A request field with an invalid value.
 #[derive(ToSchema)]
 pub struct FieldError {
-    /// JSON pointer.
+    /// JSON pointer to the field.
     pointer: String,
     reason: String,
     remedy: Option<String>,
