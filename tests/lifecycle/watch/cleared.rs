@@ -20,8 +20,7 @@ fn solving() -> Shop {
     shop
 }
 
-/// Lists the rows whose `call_cleared` is pending, and the rows whose `call_cleared` has run, as in `pending 1; solved
-/// 2`.
+/// Lists the rows whose `call_cleared` is pending or has run, as in `pending 1; solved 2`.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",

@@ -53,8 +53,8 @@ impl Lease {
 /// A claim is flushed to disk before its calls are made, so that no crash undoes the claim and repeats its calls with
 /// other keys.
 ///
-/// The lock_timeout ends before the gateway gives up the connection, so that each successful claim has a worker that
-/// knows its leases.
+/// The lock_timeout ends before the gateway gives up the connection, because no worker would know the leases of a later
+/// claim.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline

@@ -87,7 +87,7 @@ impl Pool {
         fresh
     }
 
-    /// Needs no limit for each origin, because a call opens a connection only if no connection is idle.
+    /// Origins need no limit of idle connections, because a call opens a connection only if none is idle.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {
