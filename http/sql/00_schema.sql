@@ -2,7 +2,7 @@
 
 \echo Use "CREATE EXTENSION awty_http" to load this file. \quit
 
--- This search_path also applies to views, policies and function bodies that the installation parses.
+-- This search_path applies to views, policies and function bodies that the installation parses.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA awty_http;

@@ -1,4 +1,4 @@
--- The library and the gateway share this code.
+-- The gateway calls the same code, so that it normalises a URI like the library.
 
 CREATE FUNCTION awty_http_internal.normal_uri(uri text) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'normal_uri_wrapper';

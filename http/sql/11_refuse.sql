@@ -6,7 +6,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse(text, text, text) IS 'Raises an error';
 
--- Texts must be UTF-8. The encoding SQL_ASCII accepts any bytes, and other encodings have characters that UTF-8 lacks.
+-- Refuses text that is not UTF-8, because SQL_ASCII accepts any bytes, and other encodings have characters that UTF-8
+-- lacks.
 CREATE FUNCTION awty_http_internal.check_encoding(VARIADIC texts text[]) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,4 +1,4 @@
--- A job's name makes no role a tenant, because only the extension's owner writes awty_http.tenant.
+-- Only the extension's owner writes awty_http.tenant, so that no role becomes a tenant by the name of its job.
 
 CREATE TABLE awty_http.tenant (
     role            regrole NOT NULL,
@@ -63,7 +63,7 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role has chosen by its setting awty_http.tenant; NULL: none';
 
 -- Prefers the role's own job, then the job of its chosen tenant, then that of the only tenant of which it is a member.
--- A right from awty.allow() alone selects a job only for reading, because any tenant can give this right.
+-- A right from awty.allow() selects a job only for reading, because any tenant can give this right.
 CREATE FUNCTION awty_http_internal.job(caller oid, "right" text DEFAULT 'read') RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -179,8 +179,8 @@ BEGIN
     WHILE octet_length(short) > 43 LOOP
         short := left(short, -1);
     END LOOP;
-    -- Another role, or an earlier tenant, may have a job of this name. The last name is random, so that no role can
-    -- register a job under it in advance.
+    -- Tries other names if the name belongs to another role's job. The last name is random, so that no role can
+    -- register it in advance.
     FOR n IN 0 .. 3 LOOP
         the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first WHEN 2 THEN short || '-2'
             ELSE short || '-' || awty_http_internal.random_number() END;

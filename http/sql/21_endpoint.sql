@@ -1,4 +1,4 @@
--- Only functions of the extension's owner write these tables, for a role that has the right.
+-- Only functions of the extension's owner write these tables, after they have checked the caller's rights.
 
 CREATE TABLE awty_http_internal.endpoint (
     id              text COLLATE "C" NOT NULL,

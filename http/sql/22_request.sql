@@ -1,4 +1,4 @@
--- The library and the gateway share this validation.
+-- The gateway calls the same code, so that it accepts the same requests as the library.
 CREATE FUNCTION awty_http_internal.is_method(method text) RETURNS boolean
     LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT AS 'MODULE_PATHNAME', 'is_http_method_wrapper';
 COMMENT ON FUNCTION awty_http_internal.is_method(text) IS 'Can a call have this method?';
@@ -41,7 +41,7 @@ CREATE FUNCTION awty_http_internal.length(length interval) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.length(interval) IS 'Returns a length of time as the gateway reads it, in milliseconds or whole seconds';
 
--- The content has the header values and the body. The request has only the headers' names.
+-- Returns header values and the body apart from the request, so that the request reveals only the headers' names.
 CREATE FUNCTION awty_http_internal.request(
     method text, headers jsonb, body jsonb, body_text text, body_base64 text, timeout interval, connect_timeout interval, retries jsonb,
     max_lateness interval, success text, sign boolean, keep_response boolean, OUT request jsonb, OUT content jsonb)
@@ -83,8 +83,8 @@ BEGIN
         ROW (max_lateness > '0' AND max_lateness <= '36525 days', '"max_lateness" must be greater than 0 and at most 36525 days',
             'max_lateness => ''1 min'''),
         ROW (awty_http_internal.is_status_list(success), '"success" must be a list of HTTP statuses', 'success => ''200-299,404'''),
-        -- decode() accepts more spellings of base64 than the gateway does. So the value is encoded again and
-        -- compared.
+        -- Encodes the value again and compares, because decode() accepts more spellings of base64 than the gateway
+        -- does.
         ROW (translate(encode(decode(body_base64, 'base64'), 'base64'), chr(10), '')
                 = translate(body_base64, concat(' ', chr(9), chr(10), chr(13)), ''),
             '"body_base64" must be base64 with its full padding', 'body_base64 => encode(''\x00ff'', ''base64'')')

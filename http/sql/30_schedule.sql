@@ -90,7 +90,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('22023', 'exactly one of "every", "cron", "at" and "after" must be given',
             format('SELECT awty_http.schedule(%L, every => ''15 min'');', fields.uri));
     END IF;
-    -- Rounds short intervals up to slots. awty.repeat() checks intervals of days and months.
+    -- Rounds short intervals up to whole slots, and leaves intervals of days and months to awty.repeat().
     IF fields.every > '0' AND date_part('day', fields.every) = 0 AND date_part('month', fields.every) = 0 AND date_part('year', fields.every) = 0 THEN
         whole := ceil(round((extract(epoch FROM fields.every) / extract(epoch FROM slot))::numeric, 9));
         IF fields.every <> slot * whole THEN
@@ -232,7 +232,7 @@ BEGIN
     SELECT c.content INTO had FROM awty_http_internal.content AS c
     WHERE c.entity_name = old.entity_name AND c.entity_key = old.entity_key AND c.job = old.job;
     is_same := old.deleted_at IS NULL AND had = how.content AND awty_http_internal.definition(new) = awty_http_internal.definition(old);
-    -- If the plan is unchanged, a pending check keeps its time. A schedule that is over does not start again.
+    -- If the plan is unchanged, a pending check keeps its time, and an ended schedule stays ended.
     stays := old.deleted_at IS NULL AND awty_http_internal.plan(new) = awty_http_internal.plan(old)
         AND (is_pending OR awty_http_internal.is_over(old));
     IF is_same AND stays THEN

@@ -1,5 +1,4 @@
--- A function for roles calls another function of the same name with the suffix _as, which gets the caller as an
--- argument and checks the caller's rights.
+-- A public function calls a function with the suffix _as, which checks the rights of its argument "caller".
 
 CREATE FUNCTION awty_http_internal.lock(id text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
@@ -12,7 +11,7 @@ CREATE FUNCTION awty_http_internal.lock_as(caller oid, id text) RETURNS bigint
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_as(oid, text) IS 'awty_http_internal.lock for a caller';
 
--- For a role that may not read the schedule, the schedule counts as unknown.
+-- A schedule that the role may not read counts as unknown.
 CREATE FUNCTION awty_http_internal.may_change(caller oid, id text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -46,7 +45,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('54000', 'the note is longer than 1 KiB', 'Shorten the note.');
     END IF;
     PERFORM awty_http_internal.check_encoding(pause_as.note);
-    -- A new note alone does not change the version, because the note is not part of the definition.
+    -- A new note alone keeps the version, because the note is not part of the definition.
     UPDATE awty_http_internal.endpoint AS e
     SET paused = true, paused_note = coalesce(pause_as.note, CASE WHEN e.paused THEN e.paused_note END),
         version = e.version + (NOT e.paused)::integer, changed_at = CASE WHEN e.paused THEN e.changed_at ELSE now() END

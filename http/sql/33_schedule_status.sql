@@ -1,5 +1,5 @@
--- A page begins after the previous page's last row, in the order of the index. enable_sort is off, so that PostgreSQL
--- does not sort a million rows.
+-- Pages follow the order of an index. enable_sort is off, so that PostgreSQL uses the index instead of sorting a
+-- million rows.
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)
     RETURNS SETOF awty.attempt LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 50 SET search_path = pg_catalog, pg_temp SET enable_sort = off AS $$
 DECLARE
@@ -47,7 +47,7 @@ COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'Next calls 
 -- A function instead of a column, because it reads the clock and the view must stay cheap to join.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    -- awty.future_job hides checks that the caller may not read. awty_internal.standing shows all.
+    -- Joins awty.future_job to hide checks that the caller may not read, because awty_internal.standing shows all.
     RETURN (SELECT s.why FROM awty.future_job AS f JOIN awty_internal.standing AS s ON s.id = f.id WHERE f.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now; NULL: the caller may not read the check';
 

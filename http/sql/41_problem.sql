@@ -6,12 +6,12 @@ SELECT h.id, h.job, concat(h.entity_name, split_part(h.entity_key, '#', 1)) AS u
     h.first_check_at, h.next_check_at, h.started_at, h.finished_at, h.lateness, h.attempts, h.outcome, h.sqlstate, h.message
 FROM awty.future_job_history AS h
 JOIN awty_http.tenant AS t ON t.job = h.job AND t.role::oid = h.role::oid
--- The condition must equal that of the partial index on a job's problems.
+-- Equals the condition of the partial index on problems, so that PostgreSQL uses the index.
 WHERE h.outcome <> ALL ('{done,met,cancelled,replaced}');
 
 COMMENT ON VIEW awty_http_internal.problem IS 'History of calls that ended with a problem, of schedules and of sends';
 
--- Reads a bounded number of checks. awty.failing reads all of them.
+-- Reads a bounded number of checks, because awty.failing would read all of them.
 CREATE VIEW awty_http_internal.failing WITH (security_invoker = true) AS
 SELECT j.job, f.entity_name, f.entity_key, f.attempt, j.max_attempts, f.next_check_at, s.sqlstate, s.message, s.failed_at
 FROM awty.job AS j

@@ -36,7 +36,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.targets(text, integer) IS 'Targets in the order of their names, from a name on; the first row stands for all targets together';
 
--- Locks the tenant's row, because any role could take an advisory lock and keep it.
+-- Locks the tenant's row instead of an advisory lock, because any role could keep an advisory lock.
 CREATE FUNCTION awty_http_internal.lock_limits() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.lock_limits() IS 'Waits until no other transaction changes the limits of this tenant''s targets, and makes others wait until this one ends';

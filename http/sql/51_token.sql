@@ -80,11 +80,11 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.drop_token_as(oid, bigint) IS 'awty_http.drop_token for a caller';
 
--- SECURITY DEFINER, because the gateway must not see other tokens. A caller that knows a hash knows the token.
+-- SECURITY DEFINER, so that the gateway can find a token by its hash, but cannot read other tokens.
 CREATE FUNCTION awty_http_internal.token_of(hash bytea, OUT id bigint, OUT role name, OUT scope text, OUT expires_at timestamptz)
     RETURNS SETOF record ROWS 1 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- A standby cannot write the time of use. SKIP LOCKED avoids a wait for another request that writes this time.
+    -- A standby cannot write the time of use.
     IF NOT current_setting('transaction_read_only')::boolean THEN
         UPDATE awty_http.token AS t SET last_used_at = date_trunc('minute', now())
         WHERE t.id = (SELECT u.id FROM awty_http.token AS u

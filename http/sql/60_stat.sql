@@ -99,8 +99,7 @@ CREATE FUNCTION awty_http_internal.dropped(ok boolean, message text) RETURNS boo
     RETURN NOT dropped.ok AND coalesce(dropped.message, '') ^@ 'dropped: ';
 COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was the call dropped, because it was too late for the occurrence?';
 
--- Uses the times of the lease if the gateway did not measure lateness and duration. The planner inlines this function
--- into each query.
+-- Uses the times of the lease if the gateway did not measure lateness and duration.
 CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
     RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
@@ -118,7 +117,7 @@ BEGIN ATOMIC
         FROM (
             SELECT coalesce(awty_http_internal.seconds(cleaned.result -> 'lateness'), cleaned.lateness) AS lateness,
                 coalesce(awty_http_internal.seconds(cleaned.result -> 'duration'), cleaned.took) AS duration,
-                -- A call begins and ends within its lease. The extra second allows for differing clocks.
+                -- Allows one second more than the lease, because clocks differ.
                 least('366 days', cleaned.lateness + cleaned.took + '1 s'::interval) AS latest,
                 least('1 day', cleaned.took + '1 s'::interval) AS longest
             OFFSET 0 -- computes each value once
@@ -127,7 +126,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain';
 
--- A retry is due before the next slot of the plan, so no slot counts for two attempts.
+-- A retry is due before the next slot of the plan, so each slot counts for one attempt at most.
 CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN CASE

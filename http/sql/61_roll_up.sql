@@ -116,8 +116,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- Counts only hours of which awty.attempt still has all calls. After the time `work`, returns the rest for the next
--- call.
+-- Counts only hours of which awty.attempt still has all calls. Stops after the time `work` and returns the rest.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE
@@ -129,8 +128,8 @@ DECLARE
 BEGIN
     IF rest IS NULL THEN
         until := date_trunc('hour', roll_up.at);
-        -- Counts the last hour again, because some of its calls may have been committed later. Ignores hours in the
-        -- future, which come from a clock that was ahead.
+        -- Counts the last hour again, because some of its calls may have been committed later. Ignores future hours,
+        -- which a clock that was ahead has written.
         since := greatest(coalesce(date_trunc('day', roll_up.at - kept), '-infinity'),
             (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.id = s.job AND s.bucket < until));
     END IF;
@@ -148,7 +147,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb) IS 'Counts the calls of the hours before a time, and deletes what is too old; returns the rest of the work when its time to work is over; NULL: no work is left';
 
--- Counts for a tenth of a slot. If hours are left, schedules its own check again.
+-- Counts for a tenth of a slot, and schedules its own check again if hours are left.
 CREATE FUNCTION awty_http_internal.roll_up(j awty.future_job) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -172,8 +171,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
--- A restored dump already has the job's row, so registering the job would create a second row. A restore is recognised
--- by xmloption, because only scripts of pg_dump set it to its default.
+-- A restore is skipped, because a restored dump already has the job's row. It is recognised by xmloption, which only
+-- scripts of pg_dump set to its default.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_settings AS s

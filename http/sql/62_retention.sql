@@ -7,10 +7,10 @@ CREATE FUNCTION awty_http_internal.forget_hours_of(ids text[], at timestamptz) R
 $$;
 COMMENT ON FUNCTION awty_http_internal.forget_hours_of(text[], timestamptz) IS 'Deletes the hours of some endpoints that are too old';
 
--- Rows that another session has locked wait for the next hour, so that this function never waits.
+-- Skips rows that another session has locked, so that this function never waits.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
-    -- Deletes the hours of jobs and deleted endpoints. The roll-up deletes those of other endpoints.
+    -- Deletes the hours of jobs and deleted endpoints, because the roll-up deletes only those of other endpoints.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
     DELETE FROM awty_http_internal.endpoint AS e USING (
@@ -32,7 +32,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         SELECT d.job, d.sent_by, d.key FROM awty_http_internal.sent AS d
         WHERE greatest(d.due_at, d.sent_at) < forget.at - coalesce(nullif(current_setting('awty.attempt_retention')::interval, '0'), '0') - '1 hour'::interval
           AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = d.check_id)
-          -- If the gateway has retried the send, awty.attempt may keep it longer than usual.
+          -- awty.attempt keeps a send for longer if the gateway has retried it.
           AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = d.check_id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE s.job = old.job AND s.sent_by = old.sent_by AND s.key = old.key;

@@ -38,8 +38,7 @@ CREATE FUNCTION awty_http_internal.percentile(steps bigint[], share double preci
 $$;
 COMMENT ON FUNCTION awty_http_internal.percentile(bigint[], double precision, interval, interval) IS 'Length below which that share of a histogram lies; NULL: the histogram is empty';
 
--- Buckets of an hour and longer come from awty_http.stat. Calls that are not counted there yet come from
--- awty.attempt.
+-- Buckets of an hour and longer come from awty_http.stat, except for calls that only awty.attempt has yet.
 CREATE FUNCTION awty_http_internal.stats(id text, width interval, since timestamptz, until timestamptz,
     OUT bucket timestamptz, OUT count bigint, OUT ok bigint, OUT dropped bigint, OUT caught_up bigint, OUT implausible bigint,
     OUT left_out bigint, OUT lateness_p50 interval, OUT lateness_p95 interval, OUT lateness_max interval,

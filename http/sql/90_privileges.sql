@@ -119,8 +119,7 @@ BEGIN
 END
 $$;
 
--- Columns whose values roles choose have no statistics. EXPLAIN estimates from the statistics of the whole table, and
--- would reveal values of other roles' rows.
+-- Columns with users' data have no statistics, because EXPLAIN's estimates would reveal values of other roles' rows.
 ALTER TABLE awty_http_internal.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,
     ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0, ALTER request SET STATISTICS 0, ALTER labels SET STATISTICS 0,
     ALTER description SET STATISTICS 0, ALTER verdict_note SET STATISTICS 0, ALTER paused_note SET STATISTICS 0,
