@@ -1,5 +1,6 @@
--- The install script joins this folder's files in the order of their numbers. No file uses OR REPLACE, which could take
--- over an object that a user has created.
+-- The install script joins these files in the order of their numbers.
+--
+-- No file uses OR REPLACE, because it could take over a user's object.
 
 \echo Use "CREATE EXTENSION awty" to load this file. \quit
 

@@ -1,5 +1,7 @@
--- Names are text COLLATE "C", so that no upgrade of the operating system can corrupt an index. Roles are regrole, which
--- follows renames and survives pg_upgrade. No column has type regproc or regprocedure, because pg_upgrade refuses them.
+-- Names are text COLLATE "C", so that no upgrade of the operating system can corrupt an index.
+--
+-- Roles are regrole, because a regrole follows renames and survives pg_upgrade. No column is regproc, because
+-- pg_upgrade refuses it.
 --
 -- No table has a foreign key to awty.job, because two sessions that schedule checks of one job would wait for each
 -- other.
@@ -155,7 +157,7 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
--- An invalidation of this type tells sessions that a job has changed; see src/pg/changes.rs.
+-- A cache invalidation of this type tells sessions that a job has changed; see src/pg/changes.rs.
 CREATE TYPE awty_internal.change AS ();
 
 COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';

@@ -12,8 +12,8 @@ CREATE TABLE awty.future_job (
     scheduled_by    regrole NOT NULL,
     scheduled_at    timestamptz NOT NULL,
     CONSTRAINT future_job_pkey PRIMARY KEY (id),
-    -- entity_name comes first, because ascending keys then fill the index pages better. awty.cancel() without a job
-    -- also searches in this order.
+    -- entity_name comes first, because ascending keys then fill the index pages better, and awty.cancel() also searches
+    -- without a job.
     CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job)
     -- The table has no CHECK constraints, because PostgreSQL would parse their expressions for each written row.
 ) WITH (
@@ -44,7 +44,7 @@ COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Role that scheduled the check
 COMMENT ON COLUMN awty.future_job.scheduled_at IS 'Time of awty.schedule()';
 COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';
 
--- Runs that leave their check pending write a row here, which is deleted together with the check.
+-- Statistics of a pending check's runs, which are deleted together with the check.
 CREATE TABLE awty_internal.check_stat (
     check_id        bigint NOT NULL,
     runs            integer NOT NULL DEFAULT 0,
@@ -77,10 +77,10 @@ COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'Time at which the last 
 COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'For a repetition: slots of the plan before this one are used up, whatever the first slot says';
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: occurrences up to this time are used up, whatever the first slot says';
 
--- Finds suspects: checks during whose run the server or the worker's process ended.
+-- Finds checks during whose run the server or the worker's process ended.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
--- Holds that clients set. A check that awty itself holds after crashes has no row.
+-- Holds that clients set. A hold that awty sets after crashes has no row here.
 CREATE TABLE awty_internal.hold (
     check_id        bigint NOT NULL,
     job             text COLLATE "C" NOT NULL,
@@ -108,7 +108,7 @@ COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()
 COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';
 COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Repetition of a check that was running when it was held. Its next occurrence may be pending when awty.hold() commits, and must be held as well';
 
--- A worker writes and flushes its row before it runs the checks. After a crash, the remaining rows name the checks that
+-- A worker writes and flushes its row before it runs the checks, so that after a crash the row names the checks that
 -- may have caused it.
 CREATE TABLE awty_internal.in_flight (
     worker          integer NOT NULL,
@@ -117,7 +117,7 @@ CREATE TABLE awty_internal.in_flight (
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_cost_delay = 0,
-    -- Avoids compressing the array, which would take longer than many runs.
+    -- Avoids compressing the array, because compression takes longer than many runs.
     toast_tuple_target = 8160
 );
 
@@ -141,7 +141,7 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
--- Overload for keys that are numbers, uuids and so on. An untyped parameter still chooses text.
+-- Overload for keys of other types than text, such as numbers and uuids.
 CREATE FUNCTION awty.schedule(
     entity_name text,
     entity_key anynonarray,

@@ -1,5 +1,5 @@
--- From PostgreSQL 16 on, a membership may lack the privilege SET. The function reads the version at each call, because
--- pg_upgrade keeps the policies that call it.
+-- Reads the server's version at each call, because pg_upgrade keeps the policies that call this function, and the
+-- privilege SET is new in PostgreSQL 16.
 CREATE FUNCTION awty_internal.becoming() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE
@@ -36,7 +36,7 @@ CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text) RETURN
 
 COMMENT ON FUNCTION awty_internal.has_right(oid, text, text) IS 'Does that role have that right to the job now, whatever the snapshot of the transaction shows? For roles that the current user can become';
 
--- A policy prevents parallel scans unless its function is PARALLEL SAFE.
+-- PARALLEL SAFE, because a policy with any other function prevents parallel scans.
 CREATE FUNCTION awty_internal.readable(OUT job text, OUT role oid, OUT may_schedule boolean, OUT may_claim boolean)
     RETURNS SETOF record ROWS 100 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'readable_wrapper';
 

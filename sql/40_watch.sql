@@ -1,4 +1,4 @@
--- A rule and its job have the same name. The rule's expressions are functions in the schema of the watched table.
+-- A rule and its job have the same name.
 CREATE TABLE awty.rule (
     rule            text COLLATE "C" NOT NULL,
     relation        regclass NOT NULL,
@@ -98,15 +98,15 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- Clients add only held alerts, and runs only alerts that are not held. The index allows one of each kind, so that
--- client and run never wait for each other.
+-- The index allows a held and an unheld alert for each row, because clients add only held alerts, and runs only unheld
+-- ones. So client and run never wait for each other.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
--- Finds alerts that were not reported, for awty_internal.untold.
+-- Finds alerts that were not told, for awty_internal.untold.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
--- These indexes find a rule's late and formerly late rows, without reading alerts of other roles.
+-- These indexes find a rule's late and formerly late rows without reading alerts of other roles.
 CREATE INDEX alert_late_idx ON awty.alert (rule, due_at, id) WHERE cleared_at IS NULL AND level >= 1;
 CREATE INDEX alert_cleared_of_rule_idx ON awty.alert (rule, cleared_at) WHERE cleared_at IS NOT NULL AND level >= 1;
 

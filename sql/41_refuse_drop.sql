@@ -1,11 +1,11 @@
 -- Refuses a DROP … CASCADE that would drop a rule's triggers, because the rule would silently stop.
 --
--- Only warns about DROP TRIGGER by name, because scripts of pg_dump --clean use it. Only warns a role that cannot end
--- the rule, because the role must be able to drop its own objects.
+-- A DROP TRIGGER by name only gets a warning, because scripts of pg_dump --clean use it. A role that cannot end the
+-- rule only gets a warning, because it must be able to drop its own objects.
 CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- current_user is the owner of this function.
+    -- current_user would be the owner of this function, because the function is SECURITY DEFINER.
     caller CONSTANT name := coalesce(nullif(current_setting('role'), 'none'), session_user);
     lost record;
 BEGIN

@@ -1,6 +1,5 @@
--- A target is the system that external workers call. Its name is the entity name of its checks.
+-- A target is a system that external workers call. Its name is the entity name of its checks.
 
--- An empty target means all targets of the job.
 CREATE TABLE awty_internal.target (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -25,7 +24,7 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Token buckets of targets. Claims write them, one claim at a time, and delete full buckets.
+-- Token buckets, which limit how often a target is called. Claims delete full buckets.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -42,7 +41,7 @@ COMMENT ON COLUMN awty_internal.bucket.tokens IS 'Leases that the rate allowed a
 COMMENT ON COLUMN awty_internal.bucket.at IS 'Time at which tokens was computed';
 COMMENT ON COLUMN awty_internal.bucket.full_at IS 'Time from which the bucket is full, so that the row can go';
 
--- Reports of external workers write this table. If a target's row is locked, a failure is not counted.
+-- Reports of external workers write this table. A report skips a locked target, so that it never waits.
 CREATE TABLE awty_internal.breaker (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -65,7 +64,7 @@ COMMENT ON COLUMN awty_internal.breaker.opens IS 'How often in a row the breaker
 COMMENT ON COLUMN awty_internal.breaker.message IS 'Message of the last failure';
 COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'Time of the last failure';
 
--- By this index, a claim skips all checks of a blocked target at once.
+-- With this index, a claim skips all checks of a blocked target at once.
 CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_check_at, id) WHERE NOT held;
 
 CREATE INDEX lease_target_idx ON awty_internal.lease (job, entity_name);
@@ -128,8 +127,7 @@ SELECT k.job, k.target,
         WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN format('all %s leases are in use', coalesce(own.concurrency, everyone.concurrency))
             ELSE format('%s leases per second; the next lease is at %s', coalesce(own.rate, everyone.rate), standing.until) END
     END AS why
--- UNION ALL, because UNION would read all breakers before the first row. The separate column `target` lets PostgreSQL
--- find one target by index.
+-- UNION ALL and the separate column `target` let PostgreSQL find one target by index, without reading all breakers.
 FROM (
     SELECT t.job, t.target AS key, t.target FROM awty_internal.target AS t WHERE t.target <> ''
     UNION ALL
@@ -143,7 +141,7 @@ FROM (
       AND NOT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = l.job AND t.target = l.entity_name)
       AND NOT EXISTS (SELECT FROM awty_internal.breaker AS b WHERE b.job = l.job AND b.target = l.entity_name)
 ) AS k
--- LIMIT makes each join an index lookup. Otherwise the planner would compare each target with all targets.
+-- LIMIT makes each join an index lookup, because the planner would otherwise compare each target with all targets.
 LEFT JOIN LATERAL (
     SELECT t.concurrency, t.rate, t.burst, t.blocked_until FROM awty_internal.target AS t
     WHERE t.job = k.job AND t.target = k.key LIMIT 1

@@ -39,7 +39,7 @@ CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, until timesta
 
 COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, timestamptz, text) IS 'Since when, by which role, until when and why, as far as each is known';
 
--- Compares times, because a standby cannot end holds and pauses when their end has passed.
+-- Compares times, because a standby cannot remove holds and pauses that have expired.
 CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN (until <= clock_timestamp()) IS NOT TRUE;
@@ -139,7 +139,7 @@ CROSS JOIN LATERAL (
         FROM awty_internal.lease AS l
         WHERE l.id = f.id AND l.expires_at > clock_timestamp()
         UNION ALL
-        -- Workers wait for a standby only with awty.synchronous_commit.
+        -- Workers wait for a synchronous standby only if awty.synchronous_commit is on.
         SELECT 9, format('worker process %s waits for a synchronous standby', w.pid),
             'SELECT application_name, state, sync_state FROM pg_stat_replication;'
         FROM awty_internal.worker() AS w
@@ -178,8 +178,8 @@ CROSS JOIN LATERAL (
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
-        -- An idle external worker claims at least every 5 seconds. A busy worker may make no claim for as long as the
-        -- timeout.
+        -- A worker is missed after 5 seconds, because an idle worker claims that often. If a lease is open, the timeout
+        -- is added, because a busy worker makes no claims.
         SELECT 10, concat('no external worker has claimed checks of ', named.job,
                 coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'
@@ -224,8 +224,8 @@ CROSS JOIN LATERAL (
         WHERE c.job = j.job AND NOT c.held
         ORDER BY c.next_check_at, c.id LIMIT j.checks
     ) AS f
-    -- External checks are not overdue while leased, while their target fails, or while it is blocked until a known
-    -- time.
+    -- A check for external workers is not overdue while it is leased, or while its target fails or is blocked until a
+    -- known time.
     WHERE j.function_name IS NOT NULL OR NOT (
         EXISTS (SELECT FROM awty_internal.lease AS l
                 WHERE l.id = f.id AND l.expires_at > clock_timestamp())
@@ -265,8 +265,8 @@ CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
     format('%s of rule "%s" %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule,
         coalesce(format('fails: %s: %s', u.sqlstate, u.message), 'has failed max_attempts times')) AS why,
-    -- The check's next attempt reports the alert once the function is repaired. After the last attempt, awty.hold() and
-    -- awty.release() create a new check.
+    -- check_now() starts the check's next attempt, which reports the alert. If no check is left, hold() and release()
+    -- create one.
     format(CASE WHEN u.sqlstate IS NULL THEN 'SELECT awty.hold(%1$L, %2$L, %3$L), awty.release(%1$L, %2$L, %3$L); -- once the function is mended'
         ELSE 'SELECT awty.check_now(%1$L, %2$L, %3$L); -- once the function is mended' END, u.entity_name, u.entity_key, r.rule) AS fix
 FROM awty.rule AS r
@@ -285,7 +285,7 @@ WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);
 
 COMMENT ON VIEW awty_internal.untold IS 'The longest untold alert of each rule whose function fails, as far as the caller may read the rule';
 
--- A reason counts once it has lasted for 2 seconds. A run in progress never counts, and a paused job comes last.
+-- Reasons such as busy workers count only once a check is 2 seconds late. A paused job comes last.
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (
@@ -301,7 +301,7 @@ FROM (
     SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
     WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = u.rule AND j.paused)
     UNION ALL
-    -- Checks only rules that the caller may read, because checking takes a while, and another role may have thousands
+    -- Checks only rules that the caller may read, because each check takes a while, and another role may have thousands
     -- of rules.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]
     FROM awty.rule AS r
@@ -313,7 +313,7 @@ ORDER BY first.rank, first.since LIMIT 1;
 
 COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why due checks do not run, and what to do';
 
--- STABLE lets the planner omit unused columns. JIT would spend seconds on the view's hundreds of expressions.
+-- JIT is off, because it would spend seconds on the view's hundreds of expressions.
 CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
     RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
@@ -329,7 +329,7 @@ CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
 
 COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'Time that has passed since then; 0 if the argument is NULL or infinite';
 
--- Joins its aggregates, because the planner omits joins that a query does not use.
+-- The aggregates are joined, because the planner omits joins that a query does not use.
 CREATE VIEW awty.status AS
 SELECT current_database() AS database,
     here.enabled,

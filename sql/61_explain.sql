@@ -23,8 +23,8 @@ $$;
 
 COMMENT ON FUNCTION awty_internal.say_unknown(text, text, text) IS 'Tells the caller that awty.explain() has no row of an entity, and which entity may be meant';
 
--- JIT would take seconds to compile a query that runs for milliseconds. With less work_mem, the function would write
--- temporary files, which temp_file_limit may forbid.
+-- JIT is off, because it would compile for seconds. work_mem is set, because less would need temporary files, which
+-- temp_file_limit may forbid.
 CREATE FUNCTION awty.explain(entity_name text, entity_key text)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
@@ -116,7 +116,7 @@ BEGIN ATOMIC
         FROM awty_internal.standstill AS s
         WHERE s.entity_name = explain.entity_name AND s.entity_key = explain.entity_key
     ), unknown AS MATERIALIZED (
-        -- A rule's table may have been renamed since awty.watch().
+        -- Looks up the table by its present name, because it may have been renamed since awty.watch().
         SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key, coalesce(
             (SELECT r.entity_name FROM awty.rule AS r
              WHERE r.relation::oid = CASE WHEN explain.entity_name ~ '^[[:alpha:]_][[:alnum:]_$]*([.][[:alpha:]_][[:alnum:]_$]*)?$'
@@ -144,7 +144,7 @@ END;
 
 COMMENT ON FUNCTION awty.explain(text, text) IS 'Shows the past, present and future of one entity in the order of time: its last hundred finished checks, its pending checks and why each does not run now, and its open alerts';
 
--- Calls awty.key(), because a caller has no USAGE on awty_internal.
+-- Calls only functions in awty, because a caller has no USAGE on awty_internal.
 CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$

@@ -1,4 +1,4 @@
--- awty.doctor() and awty.healthy() show what the caller may read, because row security applies to them.
+-- awty.doctor() and awty.healthy() show only what the caller may read, because row security applies to them.
 
 -- Reads only the last 10000 rows, so that a long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS
@@ -15,15 +15,15 @@ SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there
 
 COMMENT ON VIEW awty_internal.stray IS 'Does the default partition of the history have rows?';
 
--- Dynamic statements, because most databases lack the objects of Citus.
+-- The statements are dynamic, because most databases lack the objects of Citus.
 CREATE FUNCTION awty_internal.citus_findings() RETURNS TABLE (level text, finding text, detail text, fix text)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_node') IS NULL THEN
         RETURN;
     END IF;
-    -- A node that joined the cluster later lacks the jobs and the GRANTs. The jobs of a rule belong to the shards of
-    -- one node.
+    -- Finds nodes that lack jobs or GRANTs because they joined the cluster later. Omits the jobs of rules, because these
+    -- belong to the shards of one node.
     RETURN QUERY EXECUTE $citus$
         WITH answer AS MATERIALIZED (
             SELECT n.nodename, n.nodeport, n.shouldhaveshards, r.success, r.result
@@ -77,7 +77,7 @@ BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
     ), overdue AS (
-        -- The caller's own jobs come first, because other roles can give the caller rights to any number of jobs.
+        -- The caller's own jobs come first, so that jobs of other roles cannot fill the list.
         SELECT o.id, o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, o.slot, o.paused_at, o.paused_by, o.paused_note, o.function_name
         FROM (SELECT d.id, d.job, d.paused, d.next_check_at, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
               FROM awty.job AS j JOIN awty_internal.first_overdue AS d ON d.job = j.job
@@ -135,7 +135,7 @@ BEGIN ATOMIC
             ELSE format('SELECT awty.alter_target(%L, %L, blocked_until => ''-infinity'');', t.job, t.target) END
     FROM (SELECT b.job, b.target, b.state, b.why, j.role FROM awty.target AS b JOIN awty.job AS j ON j.job = b.job
           WHERE b.state = 'blocked'
-             -- Omits targets without checks, whose failures awty keeps for a while.
+             -- Omits a target without checks, because awty keeps its failures for a while.
              OR b.state = 'open' AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.job = b.job AND f.entity_name = b.target AND NOT f.held)
           ORDER BY b.job, b.target LIMIT 20) AS t
     UNION ALL
@@ -164,7 +164,7 @@ BEGIN ATOMIC
         format('SELECT awty.create_calendar(calendar, hours, zone => …, closed => closed, replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
     UNION ALL
-    -- Without closed days for the next year, its holidays would count as open time.
+    -- A calendar without closed days ahead would count next year's holidays as open time.
     SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
         format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
         format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
@@ -202,7 +202,7 @@ BEGIN ATOMIC
         format('%s times since %s, the last time at %s: %s: %s', same.n, date_trunc('second', same.first_at), date_trunc('second', same.last_at),
             same.sqlstate, same.message),
         format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
-    -- Reads the history of each job by index, so that one role's runs do not hide those of others.
+    -- Reads the last 100 problems of each job, so that a job with many runs does not hide the others.
     FROM (SELECT j.job, h.sqlstate, h.message, count(*) AS n, min(h.finished_at) AS first_at, max(h.finished_at) AS last_at
           FROM (SELECT r.job, r.role FROM awty_internal.readable() AS r ORDER BY awty_internal.can_become(r.role::regrole) DESC, r.job LIMIT 1000) AS j
           CROSS JOIN LATERAL (

@@ -68,7 +68,7 @@ CREATE FUNCTION awty_internal.job_counter(
 
 COMMENT ON FUNCTION awty_internal.job_counter() IS 'Counts of runs, for each job that the caller may read; the row without a name is for all other jobs';
 
--- A monitoring role sees the numbers of checks, but no check.
+-- A monitoring role sees how many checks a job has, but not the checks.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
 SELECT coalesce(j.job, 'other jobs') AS job, pg_get_userbyid(j.role) AS role, j.paused, CASE WHEN j.paused THEN j.paused_note END AS paused_note,
        CASE WHEN j.paused THEN j.paused_until END AS paused_until,
@@ -85,7 +85,7 @@ FROM (SELECT k.job, k.role, k.paused AND awty_internal.lasts(k.paused_until) AS 
 FULL JOIN awty_internal.job_counter() AS c ON c.job = j.job
 -- DISTINCT ON lets the planner omit this slow join if a query uses none of its columns.
 LEFT JOIN (SELECT DISTINCT ON (q.job) q.* FROM awty_internal.job_pending() AS q ORDER BY q.job) AS p ON p.job = j.job
--- Omits counts whose job awty.job does not show, but keeps the row `other jobs`, which has no job.
+-- Omits counts of jobs that the caller may not read, and keeps the row `other jobs`.
 WHERE j.job IS NOT NULL OR c.job IS NULL;
 
 COMMENT ON VIEW awty.job_status IS 'State and counts of each job, one row each; runs are counted in memory and stored once a minute, so that a crash loses up to a minute of them';

@@ -1,4 +1,4 @@
--- The planner overestimates the cost of row security, so JIT would compile for seconds.
+-- JIT is off, because the planner overestimates the cost of row security and would compile for seconds.
 CREATE FUNCTION awty_internal.failed(OUT id bigint, OUT job text, OUT entity_name text, OUT entity_key text, OUT attempt integer,
     OUT max_attempts integer, OUT next_check_at timestamptz, OUT sqlstate text, OUT message text, OUT context text, OUT failed_at timestamptz)
     RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
@@ -31,8 +31,7 @@ COMMENT ON COLUMN awty.failing.message IS 'Message of the error, cut at 4096 byt
 COMMENT ON COLUMN awty.failing.context IS 'Place where the error was raised, cut at 4096 bytes; NULL: not known';
 COMMENT ON COLUMN awty.failing.failed_at IS 'End of the failed run';
 
--- Members of a run's role and monitoring roles see the run. A role sees the job and entity only if it may read the
--- check.
+-- Members of a run's role and monitoring roles see the run, but its job and entity only if they may read the check.
 CREATE VIEW awty.running WITH (security_invoker = true, security_barrier = true) AS
 SELECT w.pid, pg_get_userbyid(w.role) AS role, f.job, f.entity_name, f.entity_key, f.id, f.next_check_at AS slot, w.started_at,
        clock_timestamp() - w.started_at AS runs_for, w.timeout,

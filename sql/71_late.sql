@@ -14,7 +14,7 @@ LEFT JOIN LATERAL (SELECT a.held_by, a.held_until, a.note WHERE (a.held_until <=
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 LEFT JOIN awty_internal.stop AS s ON s.rule = a.rule AND s.key = a.entity_key
 WHERE a.cleared_at IS NULL AND a.level >= 1
-    -- With the array, PostgreSQL finds the alerts by index, and does not check the rights to alerts of all roles.
+    -- With the array, PostgreSQL finds the alerts by index, instead of checking the rights to all alerts.
     AND a.rule = ANY (ARRAY(SELECT k.rule FROM awty.rule AS k));
 
 COMMENT ON VIEW awty.late IS 'Rows of watched tables that are late now, one row each';

@@ -56,7 +56,7 @@ CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
--- A role that reads a job also reads the job's checks and history. A monitoring role does not.
+-- Unlike awty.job, checks and history have no policy for pg_monitor, because a monitoring role must not read them.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
@@ -76,7 +76,7 @@ CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- With the array, PostgreSQL finds the stops by index, and does not check the rights to stops of all roles.
+-- With the array, PostgreSQL finds the stops by index, instead of checking the rights to all stops.
 CREATE POLICY own_stops ON awty_internal.stop FOR SELECT TO PUBLIC USING (
     rule = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
@@ -93,8 +93,8 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- The database's owner and members of pg_read_all_data may dump all rows, with pg_dump --enable-row-security. Without
--- these policies, a backup would lack rows and still look complete.
+-- The database's owner and pg_read_all_data may dump all rows, because a backup without some rows would still look
+-- complete.
 GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
 GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.hold,
     awty_internal.origin, awty_internal.rule_function TO pg_database_owner;
@@ -114,13 +114,14 @@ CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
--- Views, policies and functions use these objects. No role can name them, because no role has USAGE on the schema.
+-- All roles need these rights, because views, policies and functions use the objects. Without USAGE on the schema, a
+-- role cannot name them.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.first_overdue, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
     awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed(), awty_internal.refuse_drop() FROM PUBLIC;
 
--- EXPLAIN estimates from the statistics of the whole table, and would reveal values of other roles' rows.
+-- Columns with users' data have no statistics, because EXPLAIN's estimates would reveal values of other roles' rows.
 ALTER TABLE awty.job ALTER job SET STATISTICS 0, ALTER function_schema SET STATISTICS 0, ALTER function_name SET STATISTICS 0,
     ALTER notify SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
@@ -165,10 +166,10 @@ ALTER TABLE awty_internal.lease ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt_default ENABLE ROW LEVEL SECURITY;
 
--- Compares the lease's job and role first, which avoids a lookup for the leases of other roles. Without OFFSET 0,
--- PostgreSQL would read the checks of all roles.
+-- Compares the lease's job and role first, so that the leases of other roles need no lookup.
 CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     (awty_internal.can_become(scheduled_by) OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r))
+    -- Without OFFSET 0, PostgreSQL would read the checks of all roles.
     AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id OFFSET 0)
 );
 
