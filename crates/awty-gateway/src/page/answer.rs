@@ -1,7 +1,7 @@
 //! Reads answers of the API.
 //!
-//! Invariant: a request's body is kept as JSON text, because serde_json cannot read deeply nested bodies, and parsed
-//! values need much more memory.
+//! Invariant: a request's body stays JSON text, because serde_json cannot read deeply nested bodies, and parsed values
+//! need much more memory.
 
 use super::form::Form;
 use axum::http::{HeaderMap, header};

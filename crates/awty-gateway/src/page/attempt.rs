@@ -83,7 +83,7 @@ fn verdict(call: &Value) -> Markup {
     }
 }
 
-/// Offers a form with the new address and this schedule's plan.
+/// Offers the form of a new schedule with this plan and the address of the redirect.
 fn redirect(request: &Value, location: &str, writes: bool) -> Markup {
     let address = Url::parse(string(&request["uri"])).and_then(|uri| uri.join(location));
     html! {
@@ -97,8 +97,7 @@ fn redirect(request: &Value, location: &str, writes: bool) -> Markup {
     }
 }
 
-/// Shows the schedule's current headers, because a call does not store its headers. The API hides values that may be
-/// secrets.
+/// Shows the schedule's current headers, because a call does not store its headers.
 fn headers(request: &Value) -> Markup {
     let headers = request["headers"].as_object().into_iter().flatten();
     let rows: Vec<_> = headers.map(|(name, value)| vec![html! { (name) }, html! { (string(value)) }]).collect();

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const LATE: TimeDelta = TimeDelta::seconds(10);
 
-/// Causes of a delay. The page shows these words before the time at which a cause ended.
+/// Words for each cause of a delay, which the page shows before the time at which the cause ended.
 const ENDS: [(&str, &str); 5] = [
     ("job", "Its job was paused until"),
     ("server", "The database server was down; it started at"),
@@ -25,11 +25,11 @@ const MOST: i64 = 20;
 
 pub struct Last {
     calls: Vec<calls::Item>,
-    /// Index of the newest late call in `calls`, and how many other endpoints were called during the call's delay.
+    /// Index of the newest late call in `calls`, and how many other endpoints were called during its delay.
     late: Option<(usize, Value)>,
 }
 
-/// Returns how late a call was. A retry never counts as late, because a pause comes before each retry.
+/// Returns how late a call was. A retry never counts as late, because it follows a pause.
 fn lateness(call: &Value) -> Option<TimeDelta> {
     let late = moment(&call["at"])? - moment(&call["slot"])?;
     (call["attempt"] == 1 && late > LATE).then_some(late)
@@ -91,8 +91,8 @@ impl Last {
     }
 }
 
-/// Says which stop ended during the call's delay. If other endpoints were called during the delay, only this schedule
-/// can have been stopped.
+/// Says which stop ended during the call's delay. Calls to other endpoints during the delay rule out every stop except
+/// that of this schedule.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);
@@ -102,8 +102,7 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
         .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
-/// Says what was stopped: this schedule, its target or all calls. The result depends on the other endpoints called
-/// during the delay.
+/// Says what was stopped: this schedule, its target or all calls, depending on other endpoints' calls during the delay.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));

@@ -1,6 +1,6 @@
 //! Turns numbers into the points of a chart.
 //!
-//! Invariant: a chart has at most [`MOST`] points. A bucket of time without a number is a gap.
+//! Invariant: a chart has at most [`MOST`] points.
 
 use std::fmt::Write;
 
@@ -47,7 +47,7 @@ impl Range {
         (distance < self.count).then_some(distance)
     }
 
-    /// `add` combines two values of one bucket. Values outside of the range are left out.
+    /// Combines values of one bucket by `add`, and leaves out values outside of the range.
     pub fn place<T: Clone>(
         &self,
         values: impl IntoIterator<Item = (i64, T)>,

@@ -40,7 +40,7 @@ pub struct Chart<'a> {
     pub sentence: &'a str,
     pub range: Range,
     pub unit: Unit,
-    /// Series that form a stack. `lines` are drawn in front of the stack.
+    /// Series that form a stack, behind `lines`.
     pub stacked: Vec<Series>,
     pub lines: Vec<Series>,
     pub bands: Vec<Band>,
@@ -49,7 +49,7 @@ pub struct Chart<'a> {
 /// The open hours of a calendar, drawn behind the numbers.
 pub struct Band {
     pub name: String,
-    /// Each bucket has four parts. These are the left edges of the open parts, measured in buckets.
+    /// Left edges of the open quarters of buckets, measured in buckets.
     pub parts: Vec<f64>,
 }
 

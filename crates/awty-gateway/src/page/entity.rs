@@ -103,7 +103,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     Ok(frame::live(visit, &format!("{name} {key}"), body))
 }
 
-/// Offers to run the check's function, except for an external job, which has no function.
+/// Offers to run the check's function, which an external job does not have.
 fn trial(check: &Value, writes: bool) -> Markup {
     let Some(is_own) = check["tries"].as_bool() else { return html! {} };
     let [name, key, of] = ["name", "key", "job"].map(|name| string(&check[name]));
@@ -122,7 +122,7 @@ fn trial(check: &Value, writes: bool) -> Markup {
     }
 }
 
-/// Runs a check's function and undoes all changes. Nothing is stored, so only this answer shows the result.
+/// Runs a check's function and undoes all changes, so only this answer shows the result.
 pub async fn try_job(visit: Visit, form: Form) -> View {
     visit.asker.may("write")?;
     let need = |name| visit.query.need(name);

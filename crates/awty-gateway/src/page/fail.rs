@@ -10,10 +10,10 @@ use serde_json::Value;
 
 #[derive(Debug)]
 pub enum Fail {
-    /// No person is signed in. The text is the path of the page to show after the sign-in.
+    /// No person is signed in. Contains the path to show after the sign-in.
     SignIn(String),
-    /// The browser sent no cookie, because a link on another site led to the page. The browser sends the cookie if the
-    /// page loads itself again.
+    /// A link on another site led to the page, so the browser sent no cookie. It sends the cookie if the page reloads
+    /// itself.
     Again,
     Problem(u16, Value),
     Refused(u16, String),

@@ -60,7 +60,7 @@ fn guarded(response: &mut Response) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
-/// Answers a browser that asks for an unknown address. Other clients get the answer of the API.
+/// Answers an unknown address with a page if the client is a browser.
 pub async fn unknown(request: Request, next: Next) -> Response {
     let accepted = request.headers().get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
     let is_browser = accepted.is_some_and(|accepted| accepted.contains("text/html"));
@@ -73,8 +73,8 @@ pub async fn unknown(request: Request, next: Next) -> Response {
     response
 }
 
-/// Browsers send `Sec-Fetch-Site` only over TLS or to their own machine. If this header is missing, `Origin` must name
-/// the host of the request.
+/// If `Sec-Fetch-Site` is missing, compares `Origin` with the request's host, because browsers send this header only
+/// over TLS or to their own machine.
 fn is_same_site(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text("sec-fetch-site") {
@@ -82,8 +82,8 @@ fn is_same_site(headers: &HeaderMap) -> bool {
     }
     let origin = text("origin").and_then(|origin| Url::parse(origin).ok());
     let host = text("host").and_then(|host| Url::parse(&format!("http://{host}")).ok());
-    // This listener does not know whether clients use TLS. So a host without a port has the default port of `Origin`'s
-    // scheme.
+    // A host without a port has the default port of `Origin`'s scheme, because this listener does not know whether
+    // clients use TLS.
     origin.zip(host).is_some_and(|(origin, host)| {
         origin.host().is_some() && origin.host() == host.host() && origin.port() == host.port()
     })

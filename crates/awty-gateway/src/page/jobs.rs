@@ -57,8 +57,7 @@ pub async fn show(visit: Visit) -> View {
 
 fn state(row: &Value) -> Markup {
     let number = |name: &str| row[name].as_i64().unwrap_or(0);
-    // A running check also counts as overdue. So a job is late only if one of its checks has been overdue for
-    // `PATIENCE`.
+    // A job is late only if a check has been overdue for `PATIENCE`, because a running check also counts as overdue.
     let waits = moment(&row["oldest"]).is_some_and(|at| at < crate::clock::now() - PATIENCE);
     html! {
         @if row["paused"] == true {

@@ -1,5 +1,5 @@
-//! Lists the conditions for a run ("links"), in order from the server to the job's function. Says why a condition does
-//! not hold.
+//! Lists the conditions for a run ("links") from the server to the job's function, and says why a condition does not
+//! hold.
 
 use super::parts::{Mark, mark, none, string, table, text, time};
 use super::words::{count, millis};
@@ -25,7 +25,7 @@ struct Link {
     detail: Markup,
 }
 
-/// Parts of awty's texts about why nothing runs. A test provokes each text.
+/// Parts of awty's texts about why nothing runs.
 const NOT_PRELOADED: [&str; 1] = ["is not in shared_preload_libraries"];
 const NO_WORKER: [&str; 3] =
     ["launcher is not running", "no background worker slot was free", "workers that may run it are busy"];

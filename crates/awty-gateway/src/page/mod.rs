@@ -1,7 +1,7 @@
 //! Views in HTML show what is late, what fails and why nothing runs.
 //!
 //! Invariant: the page works without JavaScript. Each view reads with the visitor's role, so the database decides what
-//! the view shows. Views of HTTP calls send requests to the API, which checks the requests.
+//! the view shows.
 
 mod alerts;
 mod answer;

@@ -14,7 +14,7 @@ pub const fn number(name: &'static str) -> Column {
     Column(name, true)
 }
 
-/// On narrow screens, each row becomes a block. The ARIA roles tell screen readers that the blocks are still a table.
+/// On narrow screens, each row becomes a block, so ARIA roles tell screen readers that the blocks are a table.
 pub fn table(caption: &str, columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
     html! {
         table role="table" {
@@ -54,7 +54,7 @@ pub fn empty(caption: &str, sentence: &str, statement: Option<&str>) -> Markup {
     }
 }
 
-/// A statement that the reader can copy. The gateway itself runs only the statements in `db`.
+/// Returns a statement for the reader to copy. The gateway does not run it.
 pub fn select(what: &str) -> String {
     format!("{} {what};", "SELECT")
 }
@@ -109,7 +109,7 @@ pub fn linked_time(place: &str, value: &Value) -> Markup {
     }
 }
 
-/// Outcomes differ in shape and word, and not only in colour.
+/// Marks differ in shape and word, because some readers cannot tell the colours apart.
 pub fn mark(kind: Mark, word: &str) -> Markup {
     let (class, shape) = match kind {
         Mark::Good => ("good", "✓"),

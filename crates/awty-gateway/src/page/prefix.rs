@@ -1,5 +1,5 @@
-//! Adds a path prefix to the links of an answer. The header `X-Forwarded-Prefix` has the prefix if a proxy serves the
-//! page below a path of another site.
+//! Adds the path prefix of `X-Forwarded-Prefix` to the links of an answer, because a proxy may serve the page below a
+//! path of another site.
 
 use super::fail::Fail;
 use axum::body::{Body, to_bytes};
@@ -16,7 +16,7 @@ pub fn of(headers: &HeaderMap) -> Option<String> {
     (is_path && prefix.len() <= LONGEST).then(|| prefix.to_owned())
 }
 
-/// `="/` occurs only in attributes, because the templates escape each quotation mark of a text.
+/// Finds links by `="/`, which occurs only in attributes, because the templates escape quotation marks of texts.
 pub async fn add(prefix: Option<String>, response: Response) -> Response {
     let Some(prefix) = prefix else { return response };
     let (mut parts, body) = response.into_parts();

@@ -39,7 +39,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let asked = visit.query.get("bucket");
     let (bucket, step, buckets, _) =
         BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or_else(|| usual(moment(&row["created_at"])));
-    // A link with an end time still shows the same numbers later.
+    // A link with an end time shows the same numbers later.
     let read = |until| moment(&Value::from(until)).or_else(|| zone::read(until)).ok_or_else(Fail::not_found);
     let until = visit.query.get("until").map(read).transpose()?;
     let range = Range::until(until.unwrap_or_else(crate::clock::now).timestamp(), step, buckets);
@@ -77,7 +77,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     Ok(frame::live(&visit, string(&row["uri"]), body))
 }
 
-/// If the address names no range, returns one day. For a new schedule, returns the shortest range with all its calls.
+/// Returns one day or, for a new schedule, the shortest range with all its calls.
 fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static str) {
     let age = created.map_or(i64::MAX, |created| (crate::clock::now() - created).num_seconds());
     let fits = |(_, step, buckets, _): &(_, i64, usize, _)| age < step * *buckets as i64;
@@ -105,7 +105,7 @@ fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {
     }
 }
 
-/// Leads to the calls up to a time of the day.
+/// Leads to the calls up to a chosen time.
 fn up_to(place: &str) -> Markup {
     html! {
         form.filters method="get" action=(place) {

@@ -161,7 +161,7 @@ pub async fn edit(visit: Visit, Path(id): Path<String>) -> View {
     Ok(view(&visit, "Edit the schedule", &format!("{place}/edit"), &Filled::of_schedule(&found), "Save"))
 }
 
-/// Changes only the fields of the form. All other fields, such as headers and retries, keep their values.
+/// Changes only the fields of the form, so that others, such as headers and retries, keep their values.
 pub async fn replace(visit: Visit, Path(id): Path<String>, form: Form) -> View {
     let place = format!("/schedules/{}", encoded(&id));
     let found = visit.get(&format!("/v1{place}")).await?;
@@ -197,7 +197,7 @@ fn merged(row: &Value, filled: &Filled) -> String {
         }
     }
     let mut body = fields.remove(BODY);
-    // The form shows a body only if it is text. Any other body stays stored unless the person types a text.
+    // A body that is not text is not in the form, so it stays unless the person types a text.
     if row["body_text"].is_string() || filled.values.contains_key("body_text") {
         body = None;
         for name in ["body_text", "body_base64"] {

@@ -1,4 +1,4 @@
-//! Signs people in and out. The cookie contains the token, and the gateway stores no session.
+//! Signs people in and out. The gateway stores no session, because the cookie contains the token.
 //!
 //! Invariant: no script and no other site can use the cookie.
 

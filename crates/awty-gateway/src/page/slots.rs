@@ -47,7 +47,7 @@ const DAY: Span = Span {
 };
 
 pub struct Coming {
-    /// `None` if counting the checks by step takes long.
+    /// `None` if counting the checks by step would take too long.
     rows: Option<Vec<Value>>,
     range: Range,
     open: Vec<Value>,
@@ -60,7 +60,7 @@ pub async fn read(reading: &Reading, span: &Span) -> Result<Coming, Fail> {
     Ok(Coming { rows, range, open })
 }
 
-/// Number of parts of a bucket. The chart shows for each part whether a calendar is open.
+/// Each bucket has this many parts, for each of which the chart shows whether a calendar is open.
 const PARTS: i64 = 4;
 
 impl Coming {

@@ -1,4 +1,4 @@
-//! `/tokens`: the tokens that a role may manage. The page shows a new token only once, in the answer to the form.
+//! `/tokens`: the tokens that a role may manage. The page shows a new token only in the answer to the form.
 
 use super::fail::View;
 use super::form::{Form, see};

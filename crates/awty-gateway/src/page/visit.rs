@@ -76,7 +76,7 @@ impl Visit {
         self.micros.load(Ordering::Relaxed).div_ceil(1_000)
     }
 
-    /// Call [`Self::read`] first.
+    /// Requires [`Self::read`] first.
     pub fn late(&self) -> i64 {
         self.late.load(Ordering::Relaxed)
     }
@@ -142,7 +142,7 @@ impl Visit {
             request = request.header(header::IF_MATCH, tag);
         }
         let request = request.body(body.map_or_else(Body::empty, Body::from));
-        let request = request.map_err(|_| Fail::not_found())?; // a path or a version has a character that none has
+        let request = request.map_err(|_| Fail::not_found())?; // the path or the version has an invalid character
         let Ok(response) = TowerToHyperService::new(self.page.calls.clone()).call(request).await;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, LARGEST_ANSWER).await;

@@ -11,8 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A smaller difference between two clocks is ignored, because the measured difference includes the duration of a
-/// query.
+/// A smaller difference between two clocks is ignored, because it includes the duration of a query.
 const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(5);
 
 pub async fn show(visit: Visit) -> View {
@@ -63,7 +62,7 @@ pub async fn show(visit: Visit) -> View {
     Ok(frame::live(&visit, "Why", body))
 }
 
-/// A wrong clock of the database can make checks seem overdue that are not due yet.
+/// Warns of a wrong clock, because it can make checks seem overdue that are not due yet.
 fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<String> {
     let (there, last) = (moment(&times["now"])?, moment(last_slot_run));
     let (off, back) = (there - now, last.map(|last| last - there));

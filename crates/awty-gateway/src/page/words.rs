@@ -26,7 +26,7 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// A duration below an hour has only one unit, because the page shows the absolute time beside the duration.
+/// A duration below an hour has only one unit, because the page shows the absolute time beside it.
 fn about(distance: TimeDelta) -> String {
     let unit = if distance < TimeDelta::minutes(1) { 1_000 } else { 60_000 };
     millis(distance.num_milliseconds() / unit * unit)
