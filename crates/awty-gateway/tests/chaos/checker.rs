@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Path of a call, its planned time in microseconds, and how often the endpoint had asked for a further call.
+/// Path of a call, its planned time in microseconds, and the number of further calls that the endpoint had asked for.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]
@@ -122,8 +122,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were repeated without a reason. Before the first injected fault, a recorded failure is the only
-/// valid reason.
+/// Finds calls that were repeated without a reason. Before the first injected fault, only a recorded failure is a
+/// reason.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

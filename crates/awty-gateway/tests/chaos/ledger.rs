@@ -1,4 +1,4 @@
-//! The receiver records each call. Then, as the seed determines, the receiver answers late, wrongly or not at all.
+//! A receiver that records each call and then, as the seed determines, answers late, wrongly or not at all.
 
 use crate::checker::Call;
 use awty_testkit::receiver::{Request, accept, answer, hang, requests};

@@ -1,7 +1,8 @@
 //! Gives each gateway a network namespace, with a virtual cable that the test can unplug.
 //!
-//! Invariant: a test removes the networks that earlier, killed tests have left. Without root or `ip`, the gateways run
-//! on this machine, and no cable is unplugged.
+//! Invariant: a test removes the networks that killed tests have left.
+//!
+//! Without root or `ip`, the gateways run on this machine, and no cable is unplugged.
 
 use std::process::Command;
 

@@ -142,7 +142,7 @@ fn a_list_that_looks_at_many_schedules_goes_on_at_the_next_page() {
     assert_eq!(pages(&app, "/v1/schedules?state=ended&limit=500").len(), 10_002);
 }
 
-/// Many rows have been reminded but are not late. Many late rows reach a further level within the hour.
+/// Stores 12,000 alerts of each kind: only reminded, late with a further level in ten minutes, and cleared.
 #[test]
 fn views_of_alerts_and_failures_read_a_bounded_number_of_rows() {
     let (shop, _gateway, _app) = open();

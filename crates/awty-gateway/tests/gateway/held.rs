@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Four answers of 4 MiB fill one role's memory limit. The kernel buffers a few more.
+/// Enough answers to fill one role's memory limit (four answers of 4 MiB) and the kernel's buffers.
 const REQUESTS: usize = 40;
 
 #[test]

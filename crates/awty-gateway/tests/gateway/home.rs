@@ -14,7 +14,7 @@ fn a_send_that_fails_and_a_call_that_waits_are_in_the_headline() {
     });
     shop.await_text("SELECT count(*) FROM awty.future_job_history WHERE outcome = 'failed'", "1");
     browser.shows("/", &["Not yet: 1 check has ended with a problem in the last hour.", "href=\"/history\""]);
-    // A call to a blocked target waits, and does not fail.
+    // A call to a blocked target waits instead of failing.
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 s', jitter => '0', paused => true)");
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
     shop.app(
@@ -80,8 +80,7 @@ fn too_many_checks_for_a_chart_are_named_and_not_counted() {
     browser.shows("/slots", &["20\u{202f}000 checks are due."]);
 }
 
-/// The role `other` lets the visitor's role read its job unasked. Each plan of the job has thousands of times in an
-/// hour.
+/// Another role lets the visitor read 4,000 plans, each with thousands of times in an hour.
 #[test]
 fn plans_of_others_hide_no_other_part_of_a_view() {
     let (shop, gateway, _) = open();

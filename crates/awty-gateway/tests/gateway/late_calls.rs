@@ -39,7 +39,7 @@ fn a_late_call_says_what_was_stopped_meanwhile() {
             browser.shows(view, &["35 s late", " came 35 s late. ", sentence]);
         }
     }
-    // Only this schedule was stopped, so the page must not name the pause of the job.
+    // The page must not name the pause of the job, because only this schedule was stopped.
     postgres(&format!("UPDATE awty.job SET resumed_at = {at} - interval '2 s'"));
     postgres(&format!("UPDATE awty_http_internal.endpoint SET changed_at = {at} - interval '1 s'"));
     browser.shows(&schedule, &[" came 35 s late. ", "The schedule was paused or changed until"]);

@@ -52,7 +52,7 @@ fn a_database_that_is_held_promises_no_call() {
 fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
-    // PostgreSQL chooses these operators if it looks up names in the role's schema.
+    // PostgreSQL would choose these operators if it looked up names in the role's schema.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql
@@ -115,7 +115,7 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Number of clients. Fewer clients never exceed the rate limit on a slow machine.
+/// Number of clients. Fewer clients would not exceed the rate limit on a slow machine.
 const ASKING: usize = 8;
 
 #[test]

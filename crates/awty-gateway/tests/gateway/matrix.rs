@@ -165,7 +165,7 @@ fn a_tag_is_a_condition_and_requests_at_once_lose_nothing() {
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7, "{statuses:?}");
-    // When a schedule starts failing, its ETag changes. The earlier ETag must still match, because no client has
+    // A schedule that starts failing gets a new ETag, but the earlier one still permits changes, because no client has
     // changed the schedule.
     let tag = client.get(&place).header("etag");
     shop.cluster.execute("postgres", &["UPDATE awty_http_internal.endpoint SET failing_since = now()"]);

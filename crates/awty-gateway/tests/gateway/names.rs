@@ -26,7 +26,7 @@ enum Says {
     Nothing,
 }
 
-/// Addresses of this machine. The guard allows `OPEN`, and refuses `CLOSED`.
+/// Loopback addresses, of which the guard allows `OPEN` and refuses `CLOSED`.
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
@@ -111,7 +111,7 @@ fn assert_fault(report: &Report, fault: Fault) {
 #[tokio::test]
 async fn a_name_that_changes_its_mind_never_leads_to_a_closed_address() {
     let receiver = Receiver::start_on("0.0.0.0");
-    // The second look-up returns the forbidden address. So the call succeeds only if the gateway looks the name up
+    // The second look-up returns the forbidden address, so the call succeeds only if the gateway looks the name up
     // once.
     let server = NameServer::start(|_, number| Says::Addresses(vec![if number == 0 { OPEN } else { CLOSED }]));
     let report = server.caller().call(call(&receiver, "rebind.example")).await;
@@ -140,7 +140,7 @@ async fn an_answer_is_kept_for_seconds_although_it_says_none() {
     for _ in 0..20 {
         assert!(caller.call(call(&receiver, "kept.example")).await.outcome.is_ok());
     }
-    // The gateway caches a name for five seconds. On a slow machine, the calls may take longer.
+    // Calls on a slow machine may need further look-ups, because the gateway caches a name for five seconds.
     let most = 1 + usize::try_from(since.elapsed().as_secs() / 5).unwrap();
     assert!(server.asked.load(Ordering::Relaxed) <= most, "asked {:?} times", server.asked);
 }

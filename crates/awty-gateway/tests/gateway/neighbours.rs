@@ -35,8 +35,7 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// In a short run (without `length`), the gateway makes at most 200 calls at once, so that the neighbours reach this
-/// limit during the run.
+/// A run without `length` allows only 200 calls at once, so that the neighbours reach this limit.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

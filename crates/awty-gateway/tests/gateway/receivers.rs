@@ -104,7 +104,7 @@ async fn of_a_gigabyte_only_the_beginning_is_read_and_the_status_counts() {
 #[tokio::test]
 async fn nobody_at_home_is_not_sent() {
     let caller = open();
-    // The socket keeps the port but does not listen. So connections fail, and no other server gets the port.
+    // The socket keeps the port but does not listen, so connections fail, and no other server gets the port.
     let bound = tokio::net::TcpSocket::new_v4().unwrap();
     bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let report = caller.call(call(&format!("http://{}/", bound.local_addr().unwrap()))).await;

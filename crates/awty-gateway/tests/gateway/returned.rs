@@ -4,7 +4,6 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use serde_json::{Value, json};
 
-/// A schedule made in SQL may have a period with months and days.
 #[test]
 fn put_takes_what_get_returns_and_changes_nothing() {
     let (shop, _gateway, client) = open();

@@ -14,7 +14,7 @@ pub enum Step {
 
 pub struct Script {
     address: SocketAddr,
-    /// Connections that fill the queue of a listener. The listener accepts no connection.
+    /// Connections that fill the queue of a listener, which accepts none.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
@@ -40,8 +40,7 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // With plain HTTP, the script begins after the request's body `body`. With TLS, the script begins after the first
-    // byte.
+    // The script begins after the request's body `body`, or after the first byte of a TLS connection.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();

@@ -4,7 +4,7 @@ use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 use awty_testkit::postgres::Client;
 
-/// Every role can take every advisory lock, because the keys are public.
+/// A change of limits must not use an advisory lock, because every role can take and keep one.
 #[test]
 fn no_advisory_lock_holds_up_a_change_of_limits() {
     let (shop, gateway, _app) = open();
@@ -76,7 +76,7 @@ fn a_list_reads_no_schedule_of_another_tenant() {
     assert!(after - before < 5_000, "{} rows were read", after - before);
 }
 
-/// With encoding SQL_ASCII, a text may contain any bytes, but the server can send a text only if it is UTF-8.
+/// In a database with encoding SQL_ASCII, a text can contain bytes that the server cannot send as UTF-8.
 #[test]
 fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -111,7 +111,7 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
     role("app").batch_execute(&schedule).unwrap();
     receiver.called("/ok", 1);
-    // A tenant's role can store rows that the gateway cannot read. These rows must not stop the calls of other tenants.
+    // A row that the gateway cannot read must not stop the calls of other tenants.
     let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
     let schedule = |key: &str, args: &str| {
         format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")

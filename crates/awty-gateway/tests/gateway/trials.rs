@@ -1,4 +1,4 @@
-//! The page runs the functions of jobs. Here, these functions attack the gateway's database session.
+//! The page runs functions of jobs, which here attack the gateway's database session.
 
 use crate::people::open;
 use crate::shop::{Gateway, Shop, until};
@@ -45,14 +45,14 @@ fn a_function_is_tried_and_undone() {
     until("the lock of the function to end with its session", || {
         if shop.text(locked) == "0" { Ok(()) } else { Err(shop.text(locked)) }
     });
-    // For scope `read`, the page shows the statement but no button. For an external job, the page shows no statement
-    // either, because the job has no function.
+    // For scope `read`, the page shows the statement without a button. For an external job, it shows neither, because
+    // the job has no function.
     let reader = Browser::of(&shop, &gateway, "app", "read");
     assert!(!reader.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
     assert_eq!(reader.post(LIFE, &[("job", "done")]).status, 403);
     assert!(!reader.shows("/entity?name=orders&key=2", &["mail"]).contains("What would"));
     assert_eq!(browser.post("/entity?name=orders&key=2", &[("job", "mail")]).status, 422);
-    // Only the job's role may run the job's function. A role that may SET ROLE to the job's role may not.
+    // Only the job's role itself may run the job's function, and no role that may SET ROLE to it.
     shop.cluster.execute("postgres", &["GRANT app TO other"]);
     let member = Browser::of(&shop, &gateway, "other", "write");
     assert!(!member.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
@@ -104,7 +104,7 @@ fn a_tried_function_gets_no_right_of_the_gateway() {
     assert!(tried.text.contains("it is app now (P0001)"), "{}", tried.text);
 }
 
-/// Holds a row of a watched table. The hold evaluates the rule's expression, which executes `body`.
+/// Holds a row of a watched table, so that awty evaluates the rule's expression, which executes `body`.
 fn hold(shop: &Shop, gateway: &Gateway, body: &str) -> u16 {
     shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
     shop.app(&format!(
@@ -118,7 +118,7 @@ fn hold(shop: &Shop, gateway: &Gateway, body: &str) -> u16 {
     browser.post("/entity/hold", &[("name", "orders"), ("key", "1"), ("job", "orders")]).status
 }
 
-/// With this setting, PostgreSQL refuses queries of tables with row-level security.
+/// With row_security off, PostgreSQL refuses queries of tables with row-level security.
 #[test]
 fn an_expression_of_a_rule_changes_no_session_of_the_gateway() {
     let (shop, gateway, _) = open();
@@ -141,7 +141,7 @@ fn an_expression_that_catches_its_cancellation_keeps_no_session() {
     });
 }
 
-/// The text of a message may have a gigabyte, and the gateway reads a whole message into memory.
+/// The gateway reads a whole message into memory, and a message's text may have a gigabyte.
 #[test]
 fn large_messages_of_a_function_cost_the_gateway_no_memory() {
     let (shop, gateway, _) = open();

@@ -99,7 +99,7 @@ pub fn another_tenant_finds_nothing(room: &mut Room) {
     room.chromium.picture("not-found");
 }
 
-/// The other site's form comes without a cookie, but the page refuses the form earlier, because of `Sec-Fetch-Site`.
+/// The page refuses another site's form because of `Sec-Fetch-Site`, before it looks for a cookie.
 pub fn another_site_changes_nothing(room: &mut Room) {
     room.sign_in("app", "write");
     let form = format!(
