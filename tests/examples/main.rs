@@ -1,7 +1,8 @@
 //! psql executes each block of SQL in README.md and docs/, and must print the block of `text` that follows.
 //!
-//! A block that begins with `-- as a superuser` runs as `postgres`. Every other block runs as `app`. After a block that
-//! ends with `pg_sleep()`, the next query is repeated until the query prints the output.
+//! A block that begins with `-- as a superuser` runs as `postgres`. Every other block runs as `app`.
+//!
+//! After a block that ends with `pg_sleep()`, the next query is repeated until it prints the output.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

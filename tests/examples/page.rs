@@ -1,4 +1,4 @@
-//! The test fails if a block of `sql` has no end, or if no block of `sql` comes before a block of `text`.
+//! The test fails if a block of `sql` has no end, or if a block of `text` has no block of `sql` before it.
 
 use std::path::{Path, PathBuf};
 

@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let row: (String, serde_json::Value) =
         sqlx::query_as("SELECT entity_key, args FROM awty.future_job WHERE id = $1").bind(check).fetch_one(&db).await?;
     assert_eq!(row, ("1".to_owned(), json!({"a": 1})));
-    // Sends all keys as texts, because a parameter has one type, but the keys have different types.
+    // Sends all keys as texts, because a parameter has one type and the keys have several.
     for key in [2.to_string(), "two".to_owned()] {
         let schedule = query_scalar::<_, i64>("SELECT awty.schedule($1, $2, $3, after => $4)");
         schedule.bind("orders").bind(key).bind(NAME).bind(&hour).fetch_one(&db).await?;
