@@ -171,8 +171,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
--- A restore is skipped, because a restored dump already has the job's row. It is recognised by xmloption, which only
--- scripts of pg_dump set to its default.
+-- Does nothing in a restore, because the dump already has the job's row. A restore is recognised by xmloption, because
+-- only scripts of pg_dump set it to its default.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_settings AS s
