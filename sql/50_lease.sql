@@ -1,5 +1,3 @@
--- An attempt is an ended lease.
-
 CREATE TYPE awty.leased AS (
     lease           bigint,
     id              bigint,

@@ -285,7 +285,7 @@ WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);
 
 COMMENT ON VIEW awty_internal.untold IS 'The longest untold alert of each rule whose function fails, as far as the caller may read the rule';
 
--- Reasons such as busy workers count only once a check is 2 seconds late. A paused job comes last.
+-- Reasons such as busy workers count only once a check is 2 seconds late.
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (

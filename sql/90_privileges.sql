@@ -43,7 +43,7 @@ ALTER TABLE awty_internal.stop ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.alert ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.calendar ENABLE ROW LEVEL SECURITY;
 
--- Row security without a policy keeps out pg_read_all_data and pg_write_all_data.
+-- Row security keeps out pg_write_all_data, because no policy allows writes.
 ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.check_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.hold ENABLE ROW LEVEL SECURITY;
