@@ -44,7 +44,6 @@ COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Role that scheduled the check
 COMMENT ON COLUMN awty.future_job.scheduled_at IS 'Time of awty.schedule()';
 COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';
 
--- Statistics of a pending check's runs, which are deleted together with the check.
 CREATE TABLE awty_internal.check_stat (
     check_id        bigint NOT NULL,
     runs            integer NOT NULL DEFAULT 0,
@@ -141,7 +140,6 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
--- Overload for keys of other types than text, such as numbers and uuids.
 CREATE FUNCTION awty.schedule(
     entity_name text,
     entity_key anynonarray,

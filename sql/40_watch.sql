@@ -102,7 +102,6 @@ CREATE TABLE awty.alert (
 -- for each other.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
--- Finds alerts that have not been reported, for awty_internal.untold.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;

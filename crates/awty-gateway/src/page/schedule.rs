@@ -105,7 +105,6 @@ fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {
     }
 }
 
-/// Leads to the calls up to a chosen time.
 fn up_to(place: &str) -> Markup {
     html! {
         form.filters method="get" action=(place) {

@@ -20,7 +20,6 @@ pub struct Span {
     name: &'static str,
     title: &'static str,
     heaviest: &'static str,
-    /// Intervals in PostgreSQL's syntax.
     ahead: &'static str,
     step: &'static str,
     seconds: i64,

@@ -127,7 +127,6 @@ fn the_chain_names_the_link_that_is_broken() {
     });
     shop.app("SELECT awty.cancel('user', '2', 'mail')");
     shop.app("SELECT awty.resume('mail')");
-    // All workers are busy.
     postgres("GRANT CREATE ON SCHEMA public TO app");
     shop.app("CREATE FUNCTION nap() RETURNS void LANGUAGE sql AS 'SELECT pg_sleep(600)'");
     shop.app("SELECT awty.register(job, 'nap', timeout => '15 min') FROM unnest('{nap,rest}'::text[]) AS job");
