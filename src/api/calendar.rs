@@ -31,14 +31,16 @@ fn create(args: &Args) -> Result<()> {
     let definition = definition(args)?;
     let replace = args.get::<bool>(4).ok_or(Error::Null { argument: "replace" })?;
     let (caller, now, name) = (catalog::current_role(), clock::now(), &definition.name);
-    if calendar::insert(&definition, caller, now) {
-        return check_quota(caller);
-    }
     let exists = |own| CalendarError::Exists { calendar: name.to_string(), own };
-    let Some(old) = calendar::lock(name) else { return Err(exists(false).into()) };
-    if !may_change(caller, &old) {
-        return Err(exists(false).into());
+    let judge = |owner| if may_change(caller, owner) { Ok(()) } else { Err(exists(false)) };
+    match calendar::find(name) {
+        // Before the lock as well, because a client that does not read its error keeps the lock.
+        Some(old) => judge(old.role)?,
+        None if calendar::insert(&definition, caller, now) => return check_quota(caller),
+        None => {}
     }
+    let old = calendar::lock(name).ok_or_else(|| exists(false))?;
+    judge(old.role)?;
     let Stored { zone, hours, closed, .. } = &old;
     if (zone, hours, closed) == (&definition.zone, &definition.hours, &definition.closed) {
         return Ok(());
@@ -60,8 +62,8 @@ fn check_quota(role: pg_sys::Oid) -> Result<()> {
     Err(CalendarError::TooManyCalendars { role: catalog::role_label(role), max: MAX_CALENDARS }.into())
 }
 
-fn may_change(caller: pg_sys::Oid, calendar: &Stored) -> bool {
-    catalog::can_become(caller, calendar.role) || catalog::owns_database(caller)
+fn may_change(caller: pg_sys::Oid, owner: pg_sys::Oid) -> bool {
+    catalog::can_become(caller, owner) || catalog::owns_database(caller)
 }
 
 fn definition(args: &Args) -> Result<Definition> {
@@ -109,13 +111,14 @@ fn drop(args: &Args) -> Result<()> {
     rights::gate("awty.drop_calendar()")?;
     let name = args.name(0, "calendar", MAX_CALENDAR)?;
     let caller = catalog::current_role();
-    match calendar::lock(&name) {
-        Some(calendar) if may_change(caller, &calendar) => refuse_if_used(&name)?,
-        Some(calendar) if may_use(caller, calendar.role) => {
-            return Err(CalendarError::NotOwner { calendar: name.to_string() }.into());
-        }
-        _ => return Err(unknown(&name).into()),
+    let judge = |owner| match owner {
+        Some(owner) if may_change(caller, owner) => Ok(()),
+        Some(owner) if may_use(caller, owner) => Err(CalendarError::NotOwner { calendar: name.to_string() }),
+        _ => Err(unknown(&name)),
     };
+    judge(calendar::find(&name).map(|calendar| calendar.role))?;
+    judge(calendar::lock(&name).map(|calendar| calendar.role))?;
+    refuse_if_used(&name)?;
     calendar::delete(&name);
     Ok(())
 }

@@ -45,13 +45,18 @@ pub fn usable(name: &Text) -> Result<Rc<Known>> {
 
 /// Locks the calendar until the transaction ends, so that it is neither replaced nor dropped.
 pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
+    let judge = || {
+        let known = usable(name)?;
+        if !known.is_usable_by(runs_as) {
+            let (calendar, role) = (name.to_string(), catalog::role_label(runs_as));
+            return Err(CalendarError::NotUsable { calendar, role }.into());
+        }
+        Ok(known)
+    };
+    // Before the lock as well, because a client that does not read its error keeps the lock.
+    judge()?;
     calendar::lock_for_use(name);
-    let known = usable(name)?;
-    if !known.is_usable_by(runs_as) {
-        let (calendar, role) = (name.to_string(), catalog::role_label(runs_as));
-        return Err(CalendarError::NotUsable { calendar, role }.into());
-    }
-    Ok(known)
+    judge()
 }
 
 pub fn unknown(name: &Text) -> CalendarError {

@@ -144,10 +144,12 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Locks the job first, so that the job's role cannot change before awty checks the caller's right.
+/// Locks the job. Checks the right before the lock, because a client that does not read its error keeps the lock, and
+/// again after it, because the job's role may have changed.
 pub fn own_job(name: &Text) -> Result<Job> {
-    let job = known(name, job::lock(name))?;
-    if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
+    let judge = |job: Job| if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) };
+    judge(job(name)?)?;
+    judge(known(name, job::lock(name))?)
 }
 
 /// Returns the same error for a missing job as for an invisible one.

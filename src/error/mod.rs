@@ -197,6 +197,7 @@ pub enum Error {
     JobBusy {
         job: String,
     },
+    OriginBusy,
     UnknownRole {
         role: String,
     },

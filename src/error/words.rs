@@ -286,6 +286,11 @@ impl Error {
                 format!("job \"{job}\" is being changed by another transaction"),
                 "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
             ),
+            Error::OriginBusy => say(
+                Code::ERRCODE_LOCK_NOT_AVAILABLE,
+                "another transaction registers this database's first job or calls awty.adopt()",
+                "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
+            ),
             Error::UnknownRole { role } => say(
                 Code::ERRCODE_UNDEFINED_OBJECT,
                 format!("role \"{role}\" does not exist"),

@@ -1,6 +1,8 @@
 //! `awty_internal.origin` records whether the database's rows were copied from another database or a backup.
 
+use super::patience;
 use super::typed::statement;
+use crate::error::Error;
 use crate::pg::{catalog, clock};
 use crate::restore::{self, Hold};
 use crate::settings;
@@ -80,14 +82,21 @@ fn restored_at() -> Option<Time> {
 
 pub fn adopt() -> bool {
     let was_held = stored_hold().is_some();
-    pass_used_ids();
-    delete_all();
-    insert_own(catalog::database(), restored_at());
+    waiting(|| {
+        pass_used_ids();
+        delete_all();
+        insert_own(catalog::database(), restored_at());
+    });
     was_held
 }
 
 pub fn claim_if_new() {
     if stored_hold().is_none() {
-        claim_own(catalog::database(), restored_at());
+        waiting(|| claim_own(catalog::database(), restored_at()));
     }
+}
+
+/// The first registration in a database holds the key until its transaction ends.
+fn waiting<R>(run: impl FnOnce() -> R) -> R {
+    patience::wait(|| Error::OriginBusy, run)
 }

@@ -188,3 +188,51 @@ fn an_open_transaction_holds_up_no_foreign_check() {
     field.sql("alice", "SELECT awty.pause('hers'); SELECT awty.resume('hers')");
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
 }
+
+/// A client that does not read its error keeps its locks, and an error may be as long as the caller likes.
+#[test]
+fn a_role_without_the_right_waits_for_no_lock_of_a_job_or_calendar() {
+    let field = Field::new();
+    field.job("alice", "pulse", "BEGIN RETURN NULL; END");
+    field.job("mallory", "own", "BEGIN RETURN NULL; END");
+    field.sql("alice", "SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC')");
+    let mut alice = field.client("alice");
+    alice
+        .batch_execute(
+            "BEGIN; SELECT awty.pause('pulse'); SELECT awty.create_calendar('office', '{mon-fri 08:00-17:00}', 'UTC', replace => true)",
+        )
+        .unwrap();
+    for (call, sqlstate) in [
+        ("awty.pause('pulse')", "42501"),
+        ("awty.resume('pulse')", "42501"),
+        ("awty.alter('pulse', timeout => '1 s')", "42501"),
+        ("awty.allow('pulse', 'mallory', 'read')", "42501"),
+        ("awty.disallow('pulse', 'mallory')", "42501"),
+        ("awty.unregister('pulse')", "42501"),
+        ("awty.alter_target('pulse', 'a', concurrency => 1)", "42501"),
+        ("awty.register('pulse')", "42710"),
+        ("awty.create_calendar('office', '{mon-fri 07:00-17:00}', 'UTC', replace => true)", "42710"),
+        ("awty.drop_calendar('office')", "42704"),
+        ("awty.repeat('own', every => '1 hour', calendar => 'office')", "42704"),
+        ("awty.watch('mallory.t', until => 's IS NOT NULL', within => '1 hour', calendar => 'office')", "42704"),
+    ] {
+        if call.contains("mallory.t") {
+            field
+                .sql("mallory", "CREATE TABLE mallory.t (id bigint PRIMARY KEY, at timestamptz DEFAULT now(), s text)");
+        }
+        field.refused("mallory", &format!("SELECT {call}"), sqlstate);
+    }
+    alice.batch_execute("COMMIT").unwrap();
+}
+
+#[test]
+fn an_open_first_registration_keeps_no_other_role_waiting() {
+    let field = Field::new();
+    let mut mallory = field.client("mallory");
+    mallory.batch_execute("BEGIN; SELECT awty.register('first')").unwrap();
+    field.refused("alice", "SELECT awty.register('second')", "55P03");
+    field.refused("postgres", "SELECT awty.adopt()", "55P03");
+    mallory.batch_execute("ROLLBACK").unwrap();
+    field.sql("alice", "SELECT awty.register('second')");
+    field.alice_goes_on();
+}
