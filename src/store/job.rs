@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Job {
     pub name: Text,
     /// Schema of the function, or empty if external workers claim the job's checks.

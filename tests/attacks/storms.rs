@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use awty_testkit::Cluster;
@@ -286,4 +287,44 @@ fn due_checks_of_others_make_no_status_slow() {
     let read = "SELECT (seq_tup_read + idx_tup_fetch)::bigint FROM pg_stat_xact_all_tables WHERE relid = 'awty.future_job'::regclass";
     let read: i64 = reader.query_one(read, &[]).unwrap().get(0);
     assert!((1000..130_000).contains(&read), "{read} rows were read");
+}
+
+/// A change of any job is told to all sessions. A worker of alice's needs longer to read her jobs than mallory to change his.
+#[test]
+fn changes_of_a_job_in_a_loop_stop_no_run_of_others() {
+    let field = Field::new();
+    field.job("alice", "pulse", "BEGIN RETURN NULL; END");
+    field.sql(
+        "alice",
+        "CREATE FUNCTION alice.nothing(awty.future_job) RETURNS timestamptz LANGUAGE sql RETURN NULL::timestamptz;
+         SELECT awty.register('many ' || i, 'alice.nothing') FROM generate_series(1, 3000) AS i",
+    );
+    let (stop, changes) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let (field, stop, changes) = (&field, &stop, &changes);
+            scope.spawn(move || {
+                let mut mallory = field.client("mallory");
+                let job = format!("changed {number}");
+                mallory.batch_execute(&format!("SET synchronous_commit = off; SELECT awty.register('{job}')")).unwrap();
+                for note in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    mallory.batch_execute(&format!("SELECT awty.pause('{job}', '{note}')")).unwrap();
+                    changes.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let ends = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for key in 0..5 {
+                let (before, id) =
+                    (changes.load(Ordering::Relaxed), field.schedule("alice", "pulse", &key.to_string()));
+                field.end_of(id).is_done();
+                assert!(changes.load(Ordering::Relaxed) > before, "mallory has changed nothing meanwhile");
+            }
+        }));
+        stop.store(true, Ordering::Relaxed);
+        ends.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
