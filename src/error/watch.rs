@@ -1,6 +1,7 @@
 use super::Label;
 use super::phrase::{Words, call, ident, quote, say};
-use awty_core::argument_limits::{MAX_LEVELS, MAX_REMINDERS};
+use awty_core::argument_limits::{MAX_LEVELS, MAX_REMINDERS, MAX_RULE_LENGTH};
+use awty_core::limits::Shown;
 use awty_core::watch::LevelError;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
@@ -48,6 +49,9 @@ pub enum WatchError {
         found: String,
     },
     Levels(LevelError),
+    LengthTooLong {
+        argument: &'static str,
+    },
     WithinOrDue {
         both: bool,
     },
@@ -218,6 +222,11 @@ impl WatchError {
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 "argument \"every\" must be positive",
                 "Use every => '1 day', for example.",
+            ),
+            WatchError::LengthTooLong { argument } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"{argument}\" must not be longer than {}", Shown(MAX_RULE_LENGTH)),
+                "Use a shorter interval.",
             ),
             WatchError::EveryUnderSlot { slot } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,

@@ -2,7 +2,7 @@ use super::statements::{alert, rule_check, stop};
 use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule};
 use crate::calendar;
 use crate::call::args::{Args, calls};
-use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB};
+use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB, MAX_RULE_LENGTH};
 use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
 use crate::error::{self, CalendarError, Error, Result, WatchError};
@@ -208,7 +208,10 @@ fn terms(
     table: &Described,
 ) -> Result<Definition> {
     let calendar = args.optional_name(12, "calendar", MAX_CALENDAR)?;
-    let length = |interval: &Interval, argument| rule::length(interval, argument, calendar.is_some());
+    let length = |interval: &Interval, argument| match rule::length(interval, argument, calendar.is_some()) {
+        Ok(length) if length.is_longer_than(MAX_RULE_LENGTH) => Err(WatchError::LengthTooLong { argument }.into()),
+        result => result,
+    };
     let within = args.get::<Interval>(2).map(|within| length(&within, "within")).transpose()?;
     let lengths = |index, argument| -> Result<Vec<Length>> {
         let given = args.get::<Vec<Option<Interval>>>(index).unwrap_or_default();

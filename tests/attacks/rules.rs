@@ -246,3 +246,34 @@ fn an_expression_changes_no_setting_of_a_session() {
     }
     mallory_was_alone(&field, 0);
 }
+
+#[test]
+fn a_long_length_of_a_rule_breaks_no_view_of_another_role() {
+    let field = field();
+    field.sql("mallory", "CREATE TABLE mallory.t (id int PRIMARY KEY, at timestamptz, s text)");
+    let watch = |lengths: &str| {
+        format!("SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, replace => true, {lengths})")
+    };
+    field.sql("mallory", "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC')");
+    for (argument, lengths) in [
+        ("within", "within => '36525 days 1 us'"),
+        ("escalate", "within => '1 s', escalate => '{1 day, 106750000 days}'"),
+        ("remind", "within => '2 s', remind => '{101 years}'"),
+        ("every", "within => '1 s', every => '292000 years'"),
+        ("remind", "within => '2 s', calendar => 'always', remind => '{36526 days}'"),
+        ("every", "within => '2 s', calendar => 'always', every => '876601 hours'"),
+    ] {
+        let refusal = field.refused("mallory", &watch(lengths), "22023");
+        let expected = format!("argument \"{argument}\" must not be longer than 36525 days");
+        assert_eq!(refusal.message, expected, "{lengths}");
+    }
+    field.sql("mallory", &watch("within => '1 s', escalate => '{36525 days}', every => '100 years'"));
+    field.sql("mallory", "INSERT INTO mallory.t VALUES (1, now(), NULL); SELECT awty.allow('t', 'alice', 'read')");
+    field.cluster.await_sql("postgres", "the alert", "SELECT count(*) = 1 FROM awty.late");
+    let next = "SELECT count(next_level_at) FROM awty.late";
+    assert_eq!(field.one::<i64>("alice", next), 1);
+    // As if the rule were older than the limit.
+    field.sql("postgres", "UPDATE awty.rule SET escalate = '{106750000 days}'");
+    assert_eq!(field.one::<i64>("alice", next), 0);
+    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.late WHERE late_for > '0'"), 1);
+}

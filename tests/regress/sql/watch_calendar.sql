@@ -27,6 +27,7 @@ SELECT args, test.watched(args) FROM unnest(ARRAY[
     'within => ''1 day'', remind => ''{6 h, 5 h, 4 h, 3 h, 2 h, 1 h}''',
     'within => ''1 day'', every => ''1 ms''',
     'within => ''1 day'', every => ''-1 h''',
+    'within => ''1 day'', escalate => ''{2 days, 36525 days 1 us}''',
     'within => ''1 day'', every => ''1 day 1 h'', calendar => ''office''',
     'within => ''9000 days'', calendar => ''office''',
     'within => ''1 hour'', since => $a$awty.due(created_at, ''1 day'', ''office'')$a$'

@@ -1,3 +1,4 @@
+use chrono::TimeDelta;
 use std::fmt;
 
 /// A length of time that counts only while a calendar is open.
@@ -30,6 +31,13 @@ impl Length {
             (0, Ok(0), micros) => Ok(Self::Time(micros)),
             (0, Ok(days), 0) => Ok(Self::Days(days)),
             (0, Ok(_), _) => error(Fault::Mixed),
+        }
+    }
+
+    pub fn is_longer_than(self, max: TimeDelta) -> bool {
+        match self {
+            Self::Days(days) => TimeDelta::days(days.into()) > max,
+            Self::Time(micros) => TimeDelta::microseconds(micros) > max,
         }
     }
 }
@@ -74,6 +82,17 @@ mod tests {
         for (months, days, micros) in [(1, 0, 0), (12, 1, 1)] {
             let expected = r#"argument "within" cannot have months or years with a calendar"#;
             assert_eq!(message(months, days, micros), expected);
+        }
+    }
+
+    #[test]
+    fn days_and_time_have_the_same_maximum() {
+        let day = TimeDelta::days(1).num_microseconds().unwrap();
+        for (length, is_longer) in [(Length::Days(2), false), (Length::Days(3), true), (Length::Days(u32::MAX), true)] {
+            assert_eq!(length.is_longer_than(TimeDelta::days(2)), is_longer);
+        }
+        for (micros, is_longer) in [(2 * day, false), (2 * day + 1, true), (i64::MAX, true)] {
+            assert_eq!(Length::Time(micros).is_longer_than(TimeDelta::days(2)), is_longer);
         }
     }
 }
