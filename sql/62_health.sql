@@ -165,11 +165,12 @@ BEGIN ATOMIC
     FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
     UNION ALL
     -- A calendar without closed days ahead would count next year's holidays as open time.
+    -- Compares dates, because the last closed day of an old calendar can be too late for a timestamptz.
     SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
         format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
         format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c CROSS JOIN LATERAL (SELECT c.closed[cardinality(c.closed)] AS day) AS last
-    WHERE cardinality(c.closed) >= 3 AND last.day::timestamptz < (clock_timestamp() - '30 days'::interval)
+    WHERE cardinality(c.closed) >= 3 AND last.day < (current_date - 30)
       AND (EXISTS (SELECT FROM awty.rule AS r WHERE r.calendar = c.calendar)
         OR EXISTS (SELECT FROM awty.repetition AS r WHERE r.calendar = c.calendar))
     UNION ALL

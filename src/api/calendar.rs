@@ -77,6 +77,9 @@ fn definition(args: &Args) -> Result<Definition> {
     let zone = zone_name::known(zone.to_string())?;
     let local = zone::find(&zone).ok_or_else(|| zone_name::unknown(&zone))?;
     let calendar = Calendar::new(hours, closed(args)?, local);
+    if let Some(day) = calendar.day_out_of_reach() {
+        return Err(CalendarError::DayOutOfReach { day }.into());
+    }
     if calendar.next_opening(clock::now()).is_none() {
         return Err(CalendarError::NoOpenTime { calendar: name.to_string() }.into());
     }

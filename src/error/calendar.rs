@@ -17,6 +17,7 @@ pub enum CalendarError {
     Dimensions { argument: &'static str },
     TooMany { argument: &'static str, max: usize },
     InfiniteDay,
+    DayOutOfReach { day: String },
     Length(LengthError),
     NoResult { calendar: String },
 }
@@ -104,6 +105,11 @@ impl CalendarError {
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
                 "argument \"closed\" must have finite dates",
                 "Leave the infinite date out.",
+            ),
+            CalendarError::DayOutOfReach { day } => say(
+                Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                format!("closed day {day} is too far ahead"),
+                "Use closed days before the year 262143.",
             ),
             CalendarError::Length(error) => say(Code::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string(), error.hint()),
             CalendarError::NoResult { calendar } => say(

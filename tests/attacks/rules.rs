@@ -277,3 +277,26 @@ fn a_long_length_of_a_rule_breaks_no_view_of_another_role() {
     assert_eq!(field.one::<i64>("alice", next), 0);
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.late WHERE late_for > '0'"), 1);
 }
+
+#[test]
+fn a_closed_day_far_ahead_breaks_no_finding_for_others() {
+    let field = field();
+    let create = |days: &str| format!("SELECT awty.create_calendar('far', '{{mon-sun 00:00-24:00}}', 'UTC', '{days}')");
+    let refusal = field.refused("mallory", &create("{2020-01-01, 5874897-12-31, 2020-01-02}"), "22008");
+    assert_eq!(refusal.message, "closed day 5874897-12-31 is too far ahead");
+    field.sql("mallory", &create("{4713-11-24 BC, 2020-01-01, 262142-12-31}"));
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.t (id int PRIMARY KEY, at timestamptz, s text);
+         SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, within => '1 hour', calendar => 'far')",
+    );
+    let named = "SELECT count(*) FROM awty.doctor() WHERE finding = 'calendar \"far\" has no closed days ahead'";
+    assert_eq!(field.one::<i64>("postgres", named), 0);
+    // As if the calendar were older than the limit.
+    field.sql("postgres", "UPDATE awty.calendar SET closed = '{2020-01-01, 2020-01-02, 5874897-12-31}'");
+    assert_eq!(field.one::<i64>("postgres", named), 0);
+    field.sql("postgres", "UPDATE awty.calendar SET closed = '{4713-11-24 BC, 2020-01-01, 2020-01-02}'");
+    let mut postgres = field.client("postgres");
+    postgres.batch_execute("SET timezone = 'Asia/Tokyo'").unwrap();
+    assert_eq!(postgres.query_one(named, &[]).unwrap().get::<_, i64>(0), 1);
+}

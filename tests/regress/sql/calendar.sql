@@ -44,7 +44,7 @@ SELECT hours, test.created(quote_literal(hours)) FROM unnest(ARRAY['{mon 17:00-0
 SELECT test.created('NULL'), test.created('array_fill(''mon 09:00-17:00''::text, ARRAY[101])'), test.created('array_fill(''mon 09:00-17:00''::text, ARRAY[100])');
 SELECT awty.drop_calendar('bad');
 SELECT zone, test.created($$'{mon 09:00-17:00}'$$, zone) FROM unnest(ARRAY['NULL', '''Berlin''', '''UTC+2''', '''CET-1CEST''', '''''']) AS zone;
-SELECT closed, test.created($$'{mon 09:00-17:00}'$$, closed => closed) FROM unnest(ARRAY['NULL', '''{NULL}''', '''{infinity}''', '''{-infinity}''']) AS closed;
+SELECT closed, test.created($$'{mon 09:00-17:00}'$$, closed => closed) FROM unnest(ARRAY['NULL', '''{NULL}''', '''{infinity}''', '''{-infinity}''', '''{5874897-12-31, 2026-01-01}''']) AS closed;
 SELECT test.created($$'{mon 09:00-17:00}'$$, closed => $$array_fill('2026-01-01'::date, ARRAY[10001])$$);
 SELECT test.created($$'{mon 09:00-17:00}'$$, closed => $$ARRAY(SELECT d::date FROM generate_series(now() - interval '8 days', now() + interval '11 years', '1 day') AS d)$$);
 SELECT test.raises($$SELECT awty.create_calendar(NULL, '{mon 09:00-17:00}', 'UTC')$$), test.raises($$SELECT awty.create_calendar('', '{mon 09:00-17:00}', 'UTC')$$),

@@ -15,7 +15,7 @@ pub use offsets::hash;
 
 use crate::Time;
 use crate::repeat::Zone;
-use crate::repeat::civil::{DAY, micros, moment};
+use crate::repeat::civil::{DAY, Date, micros, moment};
 use crate::repeat::local_time::span_at;
 use chrono::TimeDelta;
 use std::ops::Range;
@@ -43,6 +43,13 @@ impl<Z: Zone> Calendar<Z> {
         closed.sort_unstable();
         closed.dedup();
         Self { hours, closed, zone }
+    }
+
+    /// Returns a closed day after the last [`Time`], as text. PostgreSQL has later dates, but no times on these dates.
+    pub fn day_out_of_reach(&self) -> Option<String> {
+        let last = self.closed.last().filter(|day| moment(day.saturating_mul(DAY)).is_none())?;
+        let date = Date::of(*last);
+        Some(format!("{}-{:02}-{:02}", date.year, date.month, date.day))
     }
 
     pub fn hours(&self) -> &Hours {

@@ -134,6 +134,16 @@ fn what_is_not_within_ten_years_has_no_answer() {
 }
 
 #[test]
+fn the_last_closed_day_has_a_time() {
+    let closed = |days| Calendar::new(Hours::always(), days, Fixed::UTC).day_out_of_reach();
+    let last = Time::MAX_UTC.timestamp().div_euclid(86_400);
+    assert_eq!(closed(vec![]), None);
+    assert_eq!(closed(vec![last, -2_440_588]), None);
+    assert_eq!(closed(vec![last + 1, 0]).as_deref(), Some("262143-01-01"));
+    assert_eq!(closed(vec![2_145_042_905]).as_deref(), Some("5874897-12-31"));
+}
+
+#[test]
 fn open_time_is_never_negative() {
     let office = office();
     let (from, to) = (at("2026-11-23T10:00:00Z"), at("2026-11-30T10:00:00Z"));
