@@ -99,6 +99,19 @@ BEGIN ATOMIC
         AND NOT current_setting('awty.synchronous_commit')::bool
         AND EXISTS (SELECT FROM awty.job AS j WHERE j.function_name IS NOT NULL)
     UNION ALL
+    -- With PostgreSQL's default settings, there is not enough room. So this is a notice, and only where a role's queries
+    -- can keep the jobs of another role waiting.
+    SELECT 'notice', 'parallel queries may take all processes that awty needs',
+        format('max_worker_processes is %s; parallel queries and logical replication may take %s, and awty needs %s',
+            process.there, process.others, process.own),
+        format('ALTER SYSTEM SET max_worker_processes = %s; -- then restart the server', process.others + process.own)
+    FROM here CROSS JOIN LATERAL (
+        SELECT current_setting('max_worker_processes')::int AS there, current_setting('awty.max_workers', true)::int + 3 AS own,
+            current_setting('max_parallel_workers')::int + CASE WHEN apply.most > 0 THEN apply.most + 1 ELSE 0 END AS others
+        FROM (SELECT current_setting('max_logical_replication_workers')::int AS most) AS apply) AS process
+    WHERE here.preloaded AND process.there < process.others + process.own
+        AND (SELECT min(j.role::oid) <> max(j.role::oid) FROM awty.job AS j WHERE j.function_name IS NOT NULL)
+    UNION ALL
     SELECT 'warning', format('job "%s" is paused while checks are due', o.job),
         concat('paused', awty_internal.since(o.paused_at, o.paused_by, NULL, o.paused_note)),
         format('SELECT awty.resume(%L);', o.job)

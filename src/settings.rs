@@ -155,7 +155,7 @@ pub fn register() {
     int(
         c"awty.max_workers",
         c"Sets how many workers may run checks at once, in all databases.",
-        c"They are taken from max_worker_processes, which also needs one for awty's launcher and one for its maintainer.",
+        c"They are taken from max_worker_processes, which also needs one for awty's launcher and two for its maintainers.",
         &WORKERS,
         1,
         MAX_WORKERS as i32,

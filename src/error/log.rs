@@ -51,7 +51,10 @@ pub fn check_held(id: i64, crashes: i32) {
 
 pub fn no_room() {
     ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty could not start a worker process", "awty")
-        .set_hint("Consider increasing \"max_worker_processes\", or lowering \"awty.max_workers\".")
+        .set_hint(
+            "Consider increasing \"max_worker_processes\" to at least \"max_parallel_workers\" + \"awty.max_workers\" + 3, or \
+             lowering \"awty.max_workers\".",
+        )
         .report(PgLogLevel::WARNING);
 }
 

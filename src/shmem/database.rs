@@ -30,7 +30,8 @@ impl DatabaseProblem {
         let text = match self {
             DatabaseProblem::None => return None,
             DatabaseProblem::NoWorkerSlot => {
-                "no background worker slot was free; consider increasing max_worker_processes"
+                "no background worker slot was free; max_worker_processes should be at least max_parallel_workers + \
+                 awty.max_workers + 3"
             }
             DatabaseProblem::NoEntry => "all places for workers are taken; see the server log",
             DatabaseProblem::StuckRun(pid) => {

@@ -328,3 +328,44 @@ fn changes_of_a_job_in_a_loop_stop_no_run_of_others() {
         ends.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
 }
+
+/// Parallel workers that sleep keep their processes, as parallel workers whose client reads no rows do.
+#[test]
+fn parallel_queries_take_no_process_that_awty_needs() {
+    let field = Field::with(Cluster::builder().set("max_worker_processes", "20"));
+    field.job("mallory", "hers", "BEGIN RETURN NULL; END");
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.big WITH (parallel_workers = 20, fillfactor = 10) AS
+             SELECT n, repeat('x', 500) AS filler FROM generate_series(1, 100) AS n",
+    );
+    let mut mallory = field.client("mallory");
+    let pid: i32 = mallory.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    let sleeping = std::thread::spawn(move || {
+        mallory.batch_execute(
+            "SET max_parallel_workers_per_gather = 20; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+             SET min_parallel_table_scan_size = 0; SELECT count(*) FROM mallory.big WHERE pg_sleep(600) IS NULL",
+        )
+    });
+    field.cluster.await_sql(
+        "postgres",
+        "the parallel workers",
+        "SELECT count(*) = 8 FROM pg_stat_activity WHERE backend_type = 'parallel worker'",
+    );
+    field.alice_goes_on();
+    let said = "SELECT coalesce(string_agg(concat_ws('; ', level, detail, fix), ' '), '') FROM awty.doctor() WHERE finding LIKE 'parallel%'";
+    assert_eq!(field.one::<String>("postgres", said), "");
+    field.sql("postgres", "ALTER SYSTEM SET awty.max_workers = 5");
+    field.sql("postgres", "SELECT pg_reload_conf()");
+    field.cluster.await_sql(
+        "postgres",
+        "the finding",
+        &format!(
+            "SELECT ({said}) = 'notice; max_worker_processes is 20; parallel queries and logical replication may take 13, and awty needs 8; \
+             ALTER SYSTEM SET max_worker_processes = 21; -- then restart the server' AND awty.healthy()"
+        ),
+    );
+    assert_eq!(field.one::<String>("alice", said), "", "a role that sees no job of another role is told nothing");
+    field.sql("postgres", &format!("SELECT pg_terminate_backend({pid})"));
+    assert!(sleeping.join().unwrap().is_err());
+}
