@@ -11,7 +11,8 @@ pub struct Seen<'a> {
     /// Paused jobs, blocked and full targets, and whether any check is pending.
     pub stops: &'a Value,
     pub findings: &'a [Value],
-    pub gateway: &'a [String],
+    /// Name of this gateway, and why it is not ready.
+    pub gateway: (&'a str, &'a [String]),
     pub clock: Option<&'a str>,
     pub times: &'a Value,
     pub next: &'a Value,
@@ -55,15 +56,26 @@ impl Seen<'_> {
             link("The database answers", true, html! { (string(&of["name"])) }),
             link("Library and SQL have the same version", is_same, html! { (version) ", library " (library) }),
             self.unless("The library is preloaded", &NOT_PRELOADED),
-            link("awty is enabled", of["enabled"] == true, html! { code { "awty.enabled" } }),
-            link("The database is adopted", is_adopted, none()),
-            link("The server is the primary", self.stops["standby"] != true, none()),
+            check("awty is enabled", of["enabled"] == true, "The setting awty.enabled is off."),
+            check("The database is adopted", is_adopted, "The checks of this database wait for awty.adopt()."),
+            check("The server is the primary", self.stops["standby"] != true, "The server is a standby."),
             link("The clock is right", self.clock.is_none(), time(&self.times["now"])),
             self.unless("No commit waits for a standby", &NO_STANDBY),
             self.unless("Workers are free", &NO_WORKER),
             self.unless("Jobs have their rights and functions", &NO_RIGHT),
-            link("This gateway claims calls", self.gateway.is_empty(), none()),
+            self.of_gateway(),
         ]
+    }
+
+    fn of_gateway(&self) -> Link {
+        let (name, reasons) = self.gateway;
+        let why: Vec<_> =
+            reasons.iter().map(|reason| reason.split_once("; ").map_or(reason.as_str(), |(why, _)| why)).collect();
+        check(
+            "This gateway claims calls",
+            why.is_empty(),
+            &format!("The gateway {name} claims no calls: {}.", why.join(", and ")),
+        )
     }
 
     fn of_checks(&self) -> Vec<Link> {
@@ -78,7 +90,8 @@ impl Seen<'_> {
             Some(error) => html! { (error) " " (time(&of["last_error_at"])) },
             None => none(),
         };
-        let held = (held > 0).then(|| format!("{} held", count(held, "check is", "checks are")));
+        let held = (held > 0).then(|| format!("{} held.", count(held, "check is", "checks are")));
+        let paused = self.stops["paused"].as_str().map(|job| format!("Job “{job}” is paused."));
         let is_pending = self.stops["pending"] == true;
         let next = match (self.next.is_null(), is_pending) {
             (false, _) => html! { "the next is due at " (time(self.next)) },
@@ -86,7 +99,7 @@ impl Seen<'_> {
             (true, false) => html! { "nothing is due" },
         };
         vec![
-            stop("No job is paused", self.stops["paused"].as_str()),
+            stop("No job is paused", paused.as_deref()),
             stop("No check is held", held.as_deref()),
             stop("No target is blocked or failing", self.stops["closed"].as_str()),
             stop("No target is at its limit", self.stops["full"].as_str()),
@@ -107,6 +120,19 @@ impl Seen<'_> {
 
 fn link(name: &'static str, holds: bool, detail: Markup) -> Link {
     Link { name, holds, is_stop: false, detail }
+}
+
+/// A condition with a sentence that says why it does not hold.
+fn check(name: &'static str, holds: bool, why_not: &str) -> Link {
+    link(
+        name,
+        holds,
+        if holds {
+            none()
+        } else {
+            html! { (why_not) }
+        },
+    )
 }
 
 fn stop(name: &'static str, what: Option<&str>) -> Link {

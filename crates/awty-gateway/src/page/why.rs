@@ -32,7 +32,7 @@ pub async fn show(visit: Visit) -> View {
         database: &database,
         stops: &stops,
         findings: &findings,
-        gateway: &gateway,
+        gateway: (&visit.page.name, &gateway),
         clock: clock.as_deref(),
         times: &times,
         next: &next,

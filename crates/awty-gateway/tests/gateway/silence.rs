@@ -66,6 +66,8 @@ fn the_database_tells_why_it_does_not_run_checks() {
     postgres("SELECT pg_reload_conf()");
     told(&browser, "/why", "awty.enabled is off", "ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();");
     told(&browser, "/", "something is stopped", "ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();");
+    broken(&browser, "awty is enabled", "The setting awty.enabled is off.");
+    broken(&browser, "This gateway claims calls", "The gateway one claims no calls: awty is switched off.");
     postgres("ALTER SYSTEM RESET awty.enabled");
     postgres("SELECT pg_reload_conf()");
     shop.app("SELECT awty.cancel('job', 'tidy'); SELECT awty_http.unschedule('http://127.0.0.1:1099/x')");
@@ -119,7 +121,7 @@ fn the_chain_names_the_link_that_is_broken() {
     broken(&browser, "No target is blocked or failing", "blocked until infinity");
     shop.app(&format!("SELECT awty.alter_target('http.app', '{origin}', blocked_until => '-infinity')"));
     shop.app("SELECT awty.pause('mail')");
-    broken(&browser, "No job is paused", "mail");
+    broken(&browser, "No job is paused", "Job “mail” is paused.");
     shop.app("SELECT awty.schedule('user', '2', 'mail', after => '1 h')");
     until("the pending check of the paused job", || {
         let page = browser.get("/why").text;
