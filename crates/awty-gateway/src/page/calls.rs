@@ -78,7 +78,15 @@ impl Last {
             @if let Some((call, _)) = self.calls.get(MOST as usize - 1) {
                 p { a href=(format!("/schedules/{id}?bucket=1m&until={}", encoded(string(&call["at"])))) { "Earlier calls" } }
             }
-            @if let Some((place, meanwhile)) = &self.late { p { (self.sentence(*place, meanwhile)) } }
+        }
+    }
+
+    /// Says why the newest late call was late. The views show this sentence before their charts and tables.
+    pub fn cause(&self) -> Markup {
+        html! {
+            @if let Some((place, meanwhile)) = &self.late {
+                section.notice.past { p { (mark(Mark::Held, "The newest late call:")) " " (self.sentence(*place, meanwhile)) } }
+            }
         }
     }
 

@@ -89,6 +89,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
         h1 { span.soft { (name) } " " (key) }
         @if let Some(id) = schedule { p { a href=(format!("/schedules/{id}")) { "The schedule of this URI" } } }
         @if !waits.is_empty() { (table("Now", &[text("Since"), text("Job"), text("Why it waits")], waits.iter().map(wait).collect())) }
+        @if let Some(calls) = &calls { (calls.cause()) }
         @if !open.is_empty() { (alerts::open("Alerts", &open, visit)) }
         @if !checks.is_empty() { (pending(&checks, visit)) }
         @if events.is_empty() && waits.is_empty() {

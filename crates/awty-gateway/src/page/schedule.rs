@@ -58,6 +58,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         @if let Some(about) = row["description"].as_str() { p.soft { (about) } }
         @for why in &waits { (reason(why, None)) }
         @if let Some(why) = row["why"].as_str().filter(|why| !waits.iter().any(|wait| wait.contains(why))) { (reason(why, None)) }
+        (last.cause())
         (buttons(&row, &place, visit.writes()))
         dl.facts {
             div { dt { "Next calls" } dd { @if next.items().is_empty() { "none is planned" } @for at in next.items() { (time(at)) br; } } }

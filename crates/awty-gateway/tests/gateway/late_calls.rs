@@ -36,7 +36,9 @@ fn a_late_call_says_what_was_stopped_meanwhile() {
             called(path, meanwhile, meanwhile);
         }
         for view in [life, &schedule] {
-            browser.shows(view, &["35 s late", " came 35 s late. ", sentence]);
+            let page = browser.shows(view, &["35 s late", " came 35 s late. ", sentence]);
+            let place = |text: &str| page.find(text).unwrap_or(usize::MAX);
+            assert!(place(sentence) < place("<svg").min(place("Last calls")), "{view}: the cause is not first: {page}");
         }
     }
     // The page must not name the pause of the job, because only this schedule was stopped.
