@@ -2,7 +2,8 @@
 
 use super::fail::View;
 use super::frame;
-use super::parts::{Mark, button, empty, entity, mark, none, number, select, string, table, text, time, whole};
+use super::parts::{Mark, button, due, empty, entity, mark, none, number, select, string, table, text, time, whole};
+use super::stop::Stop;
 use super::visit::Visit;
 use super::words::count;
 use crate::db::views;
@@ -15,6 +16,7 @@ pub async fn show(visit: Visit) -> View {
     let reading = visit.read().await?;
     let late = views::open_alerts(&reading, 0, ROWS).await?;
     let cleared = views::cleared_alerts(&reading, 20).await?;
+    let stop = Stop::read(&reading).await?;
     visit.end(reading).await?;
     let was = |row: &Value| {
         vec![
@@ -27,18 +29,20 @@ pub async fn show(visit: Visit) -> View {
     };
     let body = html! {
         h1 {
-            @match visit.late() {
-                0 => "Nothing is late.",
-                late => { (count(late, "row is late.", "rows are late.")) }
+            @match (visit.late(), stop.behind()) {
+                (0, None) => "Nothing is late.",
+                (0, Some(since)) => { "No row was late before " (since) "." }
+                (late, behind) => { @if behind.is_some() { "At least " } (count(late, "row is late.", "rows are late.")) }
             }
         }
+        (stop.banner_of("this list"))
         @if late.is_empty() {
             (empty("Late rows", "A late row stands here until the condition of its rule is met. To see which rules there are:", Some(&select("rule, relation, until, within FROM awty.rule"))))
         } @else {
             (open("Late rows", &late, &visit))
         }
         @if !cleared.is_empty() {
-            (table("No longer late", &[text("Row"), text("Rule"), text("Was due"), text("Cleared"), number("Told")], cleared.iter().map(was).collect()))
+            (table("No longer late", &[text("Row"), text("Rule"), text("Late since"), text("Cleared"), number("Told")], cleared.iter().map(was).collect()))
         }
     };
     Ok(frame::still(&visit, "Alerts", body))
@@ -46,23 +50,18 @@ pub async fn show(visit: Visit) -> View {
 
 pub fn open(caption: &'static str, alerts: &[Value], visit: &Visit) -> Markup {
     let row = |row: &Value| {
-        let state = match row["level"].as_i64() {
-            Some(0) => mark(Mark::Wait, "not late yet"),
-            Some(1) | None => mark(Mark::Late, "late"),
-            Some(level) => mark(Mark::Late, &format!("late, level {level}")),
-        };
+        let level = row["level"].as_i64().unwrap_or(1);
         vec![
             entity(row),
             html! { a href="/rules" { (string(&row["rule"])) } },
-            state,
-            time(&row["due"]),
+            html! { (due(&row["due"], level > 0)) @if level > 1 { ", level " (level) } },
             whole(&row["told"]),
             taken(row, visit),
         ]
     };
     table(
         caption,
-        &[text("Row"), text("Rule"), text("State"), text("Due"), number("Told"), text("Taken by")],
+        &[text("Row"), text("Rule"), text("State"), number("Told"), text("Taken by")],
         alerts.iter().map(row).collect(),
     )
 }

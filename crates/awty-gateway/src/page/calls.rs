@@ -2,7 +2,7 @@
 
 use super::attempt;
 use super::fail::Fail;
-use super::parts::{Mark, empty, linked_time, mark, number, string, table, text, time};
+use super::parts::{Mark, PATIENCE, empty, linked_time, mark, number, string, table, text, time};
 use super::state::Page;
 use super::words::{absolute, encoded, millis, moment};
 use crate::db::{Request, calls};
@@ -10,9 +10,7 @@ use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde_json::Value;
 
-const LATE: TimeDelta = TimeDelta::seconds(10);
-
-/// Words for each cause of a delay, which the page shows before the time at which the cause ended.
+/// Causes of a delay. The page shows these words before the time at which a cause ended.
 const ENDS: [(&str, &str); 5] = [
     ("job", "Its job was paused until"),
     ("server", "The database server was down; it started at"),
@@ -32,7 +30,7 @@ pub struct Last {
 /// Returns how late a call was. A retry never counts as late, because it follows a pause.
 fn lateness(call: &Value) -> Option<TimeDelta> {
     let late = moment(&call["at"])? - moment(&call["slot"])?;
-    (call["attempt"] == 1 && late > LATE).then_some(late)
+    (call["attempt"] == 1 && late > PATIENCE).then_some(late)
 }
 
 impl Last {

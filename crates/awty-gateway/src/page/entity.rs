@@ -4,10 +4,12 @@ use super::calls::Last;
 use super::fail::{Fail, View};
 use super::form::{Form, see};
 use super::parts::{
-    Mark, button, command, empty, entity, entity_place, job, mark, outcome, select, string, table, text, time,
+    Mark, button, command, due, empty, entity, entity_place, is_late, job, mark, outcome, select, string, table, text,
+    time,
 };
+use super::stop::Stop;
 use super::visit::Visit;
-use super::words::moment;
+use super::words::{moment, times};
 use super::{alerts, frame};
 use crate::db::views;
 use awty_core::uri::Uri;
@@ -46,14 +48,16 @@ pub async fn show(visit: Visit) -> View {
 async fn list(visit: &Visit, name: &str) -> View {
     let reading = visit.read().await?;
     let checks = views::pending(&reading, name, None, 100).await?;
+    let stop = Stop::read(&reading).await?;
     visit.end(reading).await?;
-    let row = |row: &Value| vec![entity(row), job(string(&row["job"])), time(&row["at"])];
+    let row = |row: &Value| vec![entity(row), job(string(&row["job"])), standing(row)];
     let body = html! {
         h1 { "Checks of " (name) }
+        (stop.banner())
         @if checks.is_empty() {
             (empty("Pending checks", "No check is pending for this name. Ask for one entity with its name and its key, such as orders 42, or with its URI.", None))
         } @else {
-            (table("Pending checks", &[text("Entity"), text("Job"), text("Due")], checks.iter().map(row).collect()))
+            (table("Pending checks", &[text("Entity"), text("Job"), text("State")], checks.iter().map(row).collect()))
         }
     };
     Ok(frame::live(visit, name, body))
@@ -65,6 +69,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let open = views::alerts_of(&reading, name, key).await?;
     let schedule = views::schedule_of(&reading, name, key).await?;
     let events = views::explain(&reading, name, key).await?;
+    let stop = Stop::read(&reading).await?;
     let schedule = schedule.as_ref().and_then(Value::as_str);
     let calls = match schedule {
         Some(id) => Some(Last::read(&visit.page, &reading, id, None).await?),
@@ -87,6 +92,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let columns = || [text("At"), text("Job"), text("Event"), text("Detail")];
     let body = html! {
         h1 { span.soft { (name) } " " (key) }
+        (stop.banner())
         @if let Some(id) = schedule { p { a href=(format!("/schedules/{id}")) { "The schedule of this URI" } } }
         @if !waits.is_empty() { (table("Now", &[text("Since"), text("Job"), text("Why it waits")], waits.iter().map(wait).collect())) }
         @if let Some(calls) = &calls { (calls.cause()) }
@@ -164,24 +170,32 @@ fn happened(event: &str) -> Markup {
     }
 }
 
+/// Says whether a pending check is held, has failed, is late or is due.
+fn standing(row: &Value) -> Markup {
+    let failed = row["attempt"].as_i64().filter(|failed| *failed > 0);
+    html! {
+        @if row["held"] == true {
+            (mark(Mark::Held, "held")) ", for " (time(&row["at"]))
+        } @else {
+            @if let Some(failed) = failed { (mark(Mark::Bad, &format!("failed {}", times(failed)))) ", " }
+            (due(&row["at"], is_late(&row["at"])))
+        }
+    }
+}
+
 fn pending(checks: &[Value], visit: &Visit) -> Markup {
     let row = |row: &Value| {
         let [name, key, of] = ["name", "key", "job"].map(|name| string(&row[name]));
         let fields = [("name", name), ("key", key), ("job", of), ("back", &visit.place)];
         let held = row["held"] == true;
-        let state = match row["attempt"].as_i64() {
-            _ if held => mark(Mark::Held, "held"),
-            Some(failed) if failed > 0 => mark(Mark::Bad, &format!("failed {failed} times")),
-            _ => mark(Mark::Wait, "pending"),
-        };
         let buttons = html! {
             @if !visit.writes() {} @else if held { (button("/entity/release", "Release", &fields)) } @else {
                 (button("/entity/check", "Check now", &fields)) " " (button("/entity/hold", "Hold", &fields))
             }
         };
-        vec![job(of), state, time(&row["at"]), buttons]
+        vec![job(of), standing(row), buttons]
     };
-    table("Pending checks", &[text("Job"), text("State"), text("Due"), text("")], checks.iter().map(row).collect())
+    table("Pending checks", &[text("Job"), text("State"), text("")], checks.iter().map(row).collect())
 }
 
 pub async fn act(visit: Visit, Path(action): Path<String>, form: Form) -> View {

@@ -1,7 +1,10 @@
 //! `/`: the start page. Late rows come first, then failures, then pending checks.
 
 use super::fail::View;
-use super::parts::{Mark, empty, entity, job, mark, none, number, reason, select, string, table, text, time, whole};
+use super::parts::{
+    Mark, due, empty, entity, is_late, job, mark, none, number, select, string, table, text, time, whole,
+};
+use super::stop::Stop;
 use super::visit::Visit;
 use super::words::{absolute, count, grouped, millis, moment};
 use super::{alerts, frame, slots};
@@ -25,12 +28,12 @@ pub async fn show(visit: Visit) -> View {
     let has_rules = !late.is_empty() || !soon.is_empty() || !views::rules(&reading, 1).await?.is_empty();
     let hour = views::last_hour(&reading).await?;
     let ended = views::ended_with_problems(&reading, MANY as i64).await?;
+    let stop = Stop::read(&reading).await?;
     visit.end(reading).await?;
-    let why = database["why"].as_str();
     let fails = failing.len() + endpoints.len() + behind.len();
     let body = html! {
-        (answer(visit.late(), fails, ended as usize, why.is_some()))
-        @if let Some(why) = why { (reason(why, database["fix"].as_str())) }
+        (answer(visit.late(), fails, ended as usize, stop.why().is_some()))
+        (stop.banner_of("the list of late rows"))
         @if !late.is_empty() {
             (alerts::open("Late now", &late, &visit))
             @if visit.late() > ROWS as i64 { p.more { a href="/alerts" { "All " (count(visit.late(), "late row", "late rows")) } } }
@@ -89,7 +92,7 @@ fn failures(failing: &[Value], endpoints: &[Value], behind: &[Value]) -> Markup 
         let place = format!("/schedules/{}", string(&row["id"]));
         let link = html! { a.entity href=(place) { b { (string(&row["uri"])) } } };
         let detail = match row["waits"] == true {
-            true => "its call is due since then, for longer than its own period",
+            true => "its call is late since then, for longer than its own period",
             false => "no call has succeeded since then",
         };
         rows.push(vec![link, html! { span.kind { "endpoint" } }, time(&row["since"]), html! { (detail) }]);
@@ -146,9 +149,14 @@ fn coming(soon: &[Value], has_rules: bool) -> Markup {
         } else {
             html! { "late" }
         };
-        vec![entity(row), html! { a href="/rules" { (string(&row["rule"])) } }, time(&row["at"]), note]
+        vec![
+            entity(row),
+            html! { a href="/rules" { (string(&row["rule"])) } },
+            due(&row["at"], is_late(&row["at"])),
+            note,
+        ]
     };
-    table(caption, &[text("Row"), text("Rule"), text("At"), text("What comes")], soon.iter().map(row).collect())
+    table(caption, &[text("Row"), text("Rule"), text("Due"), text("What comes")], soon.iter().map(row).collect())
 }
 
 fn workers(gateways: &[Value], database: &Value, hour: &Value) -> Markup {
@@ -165,7 +173,8 @@ fn workers(gateways: &[Value], database: &Value, hour: &Value) -> Markup {
             }
             div { dt { "Database" } dd { (string(&database["name"])) } }
             div { dt { "Pending checks" } dd { (whole(&database["pending"])) } }
-            div { dt { "Waiting longest" } dd { @if database["oldest_overdue"].is_null() { (none()) } @else { (time(&database["oldest_overdue"])) } } }
+            @let oldest = &database["oldest_overdue"];
+            div { dt { "Check that waits longest" } dd { @if oldest.is_null() { (none()) } @else { (due(oldest, is_late(oldest))) } } }
             div { dt { "Last run" } dd { (time(&database["last_slot_run"])) } }
             div { dt { "awty" } dd { (string(&database["version"])) } }
         }

@@ -4,20 +4,21 @@ use super::fail::Fail;
 use super::fail::View;
 use super::form::Form;
 use super::frame;
-use super::parts::{Mark, button, empty, mark, none, number, outcome, select, string, table, text, time, whole};
+use super::parts::{
+    Mark, button, empty, is_late, mark, none, number, outcome, select, string, table, text, time, whole,
+};
+use super::stop::Stop;
 use super::visit::Visit;
-use super::words::{count, millis, moment};
+use super::words::{count, grouped, millis};
 use crate::db::views;
 use axum::extract::Path;
-use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde_json::Value;
-
-const PATIENCE: TimeDelta = TimeDelta::seconds(10);
 
 pub async fn show(visit: Visit) -> View {
     let reading = visit.read().await?;
     let jobs = views::jobs(&reading, 500).await?;
+    let stop = Stop::read(&reading).await?;
     visit.end(reading).await?;
     let mine: Vec<&Value> = jobs.iter().filter(|row| row["mine"] == true).collect();
     let columns = [
@@ -45,6 +46,7 @@ pub async fn show(visit: Visit) -> View {
     };
     let body = html! {
         h1 { (count(i64::try_from(mine.len()).unwrap_or(i64::MAX), "job.", "jobs.")) }
+        (stop.banner())
         @if mine.is_empty() {
             (empty("Jobs", "A job is a function that awty runs, or that external workers claim:", Some(&select("awty.register('unshipped', 'unshipped')"))))
         } @else {
@@ -57,13 +59,13 @@ pub async fn show(visit: Visit) -> View {
 
 fn state(row: &Value) -> Markup {
     let number = |name: &str| row[name].as_i64().unwrap_or(0);
-    // A job is late only if a check has been overdue for `PATIENCE`, because a running check also counts as overdue.
-    let waits = moment(&row["oldest"]).is_some_and(|at| at < crate::clock::now() - PATIENCE);
+    // `overdue` also counts running checks, so the age of the oldest one decides.
+    let oldest = &row["oldest"];
     html! {
         @if row["paused"] == true {
             (mark(Mark::Held, "paused")) @if let Some(note) = row["note"].as_str() { " “" (note) "”" }
-        } @else if waits {
-            (mark(Mark::Late, &format!("{} overdue", number("overdue"))))
+        } @else if is_late(oldest) {
+            (mark(Mark::Late, &format!("{} late", grouped(number("overdue"))))) " since " (time(oldest))
         } @else if number("failing") > 0 {
             (mark(Mark::Bad, &format!("{} failing", number("failing"))))
         } @else {

@@ -1,8 +1,8 @@
 //! Lists the conditions for a run ("links") from the server to the job's function, and says why a condition does not
 //! hold.
 
-use super::parts::{Mark, mark, none, string, table, text, time};
-use super::words::{count, millis};
+use super::parts::{Mark, due, is_late, mark, none, string, table, text, time};
+use super::words::count;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ impl Seen<'_> {
         let of = self.database;
         let (held, lag) = (of["held_checks"].as_i64().unwrap_or(0), of["lag"].as_i64().unwrap_or(0));
         let wait = if lag > 0 {
-            html! { "the oldest waits for " (millis(lag)) }
+            html! { "the oldest is " (due(&of["oldest_overdue"], is_late(&of["oldest_overdue"]))) }
         } else {
             none()
         };

@@ -30,6 +30,7 @@ mod schedules;
 mod session;
 mod slots;
 mod state;
+mod stop;
 mod targets;
 mod tokens;
 mod visit;

@@ -1,6 +1,7 @@
 //! Tables, status marks, buttons and other parts of several views. The templates escape each text.
 
 use super::words::{absolute, encoded, grouped, moment, relative};
+use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -96,6 +97,22 @@ pub fn time(value: &Value) -> Markup {
         (None, Some("infinity")) => html! { "for ever" },
         (None, Some(text)) => html! { (text) },
         (None, None) => none(),
+    }
+}
+
+/// A check counts as late when its slot passed longer ago than this, because a check that has just become due is about
+/// to run.
+pub const PATIENCE: TimeDelta = TimeDelta::seconds(10);
+
+pub fn is_late(slot: &Value) -> bool {
+    moment(slot).is_some_and(|slot| slot < crate::clock::now() - PATIENCE)
+}
+
+/// Says since when a row or a check is late, or when it is due.
+pub fn due(at: &Value, is_late: bool) -> Markup {
+    html! {
+        @if is_late { (mark(Mark::Late, "late")) " since " } @else { (mark(Mark::Wait, "due")) " " }
+        (time(at))
     }
 }
 
@@ -211,6 +228,18 @@ mod tests {
             shown,
             "<pre class=\"command\"><code>awty.resume('a\u{2403}b\u{241b}[201~\u{240d}\u{fffd}\u{2421}');\n\tx</code></pre>"
         );
+    }
+
+    #[test]
+    fn a_late_row_has_another_word_than_one_that_is_due() {
+        let told = |at: &str, is_late| due(&json!(at), is_late).into_string();
+        assert!(
+            told("2026-11-26T10:00:00Z", true).contains("</span> late</span> since <time datetime=\"2026-11-26T10")
+        );
+        assert!(told("2026-11-26T10:00:00Z", false).contains("</span> due</span> <time datetime=\"2026-11-26T10"));
+        let ago = |seconds| json!((crate::clock::now() - TimeDelta::seconds(seconds)).to_rfc3339());
+        assert_eq!([-60, 0, 5, 20].map(|seconds| is_late(&ago(seconds))), [false, false, false, true]);
+        assert!(!is_late(&Value::Null));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::fail::View;
 use super::frame;
 use super::parts::{empty, none, number, select, string, table, text, time, whole};
+use super::stop::Stop;
 use super::visit::Visit;
 use super::words::{count, millis};
 use crate::db::views;
@@ -12,6 +13,7 @@ use serde_json::Value;
 pub async fn show(visit: Visit) -> View {
     let reading = visit.read().await?;
     let rules = views::rules(&reading, 500).await?;
+    let stop = Stop::read(&reading).await?;
     visit.end(reading).await?;
     let row = |row: &Value| {
         let name = html! { b { (string(&row["rule"])) } @if row["paused"] == true { " (paused)" } };
@@ -28,6 +30,7 @@ pub async fn show(visit: Visit) -> View {
     ];
     let body = html! {
         h1 { @if rules.is_empty() { "No table is watched yet." } @else { (count(i64::try_from(rules.len()).unwrap_or(i64::MAX), "rule watches rows.", "rules watch rows.")) } }
+        (stop.banner())
         @if rules.is_empty() {
             (empty("Rules", "A rule says by when something must be true of each row of a table:", Some(&select("awty.watch('orders', since => 'placed_at', until => $$status <> 'NEW'$$, within => '3 hours')"))))
         } @else {

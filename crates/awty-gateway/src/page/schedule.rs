@@ -6,7 +6,8 @@ use super::chart::Range;
 use super::draw::{Chart, Series, Unit};
 use super::fail::{Fail, View};
 use super::parts::{button, command, empty, reason, string, time};
-use super::schedules::{plan, result, state};
+use super::schedules::{next_call, plan, result, state};
+use super::stop::Stop;
 use super::visit::{Reading, Visit};
 use super::words::{count, encoded, moment};
 use super::{frame, zone};
@@ -49,19 +50,21 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         visit.get(&format!("/v1{place}/stats?bucket={bucket}&from={}&to={}", encoded(&from), encoded(&to))).await?;
     let next = visit.get(&format!("/v1{place}/next?count=5")).await?;
     let reading = visit.read().await?;
-    let waits = waits(&reading, string(&row["uri"])).await?;
+    let stop = Stop::read(&reading).await?;
+    let waits = waits(&reading, string(&row["uri"]), stop.why()).await?;
     let last = Last::read(&visit.page, &reading, &id, until.map(|_| to.as_str())).await?;
     visit.end(reading).await?;
     let body = html! {
         h1 { (string(&row["uri"])) }
         p.lead { (state(&row)) ", " (plan(&row)) }
         @if let Some(about) = row["description"].as_str() { p.soft { (about) } }
+        (stop.banner())
         @for why in &waits { (reason(why, None)) }
         @if let Some(why) = row["why"].as_str().filter(|why| !waits.iter().any(|wait| wait.contains(why))) { (reason(why, None)) }
         (last.cause())
         (buttons(&row, &place, visit.writes()))
         dl.facts {
-            div { dt { "Next calls" } dd { @if next.items().is_empty() { "none is planned" } @for at in next.items() { (time(at)) br; } } }
+            div { dt { "Next calls" } dd { @if next.items().is_empty() { "none is planned" } @for at in next.items() { (next_call(at)) br; } } }
             div { dt { "Last call" } dd { (result(&row["last"])) br; (time(&row["last"]["at"])) } }
             @if !row["failing_since"].is_null() { div { dt { "Failing since" } dd { (time(&row["failing_since"])) } } }
             div { dt { "Last 24 hours" } dd { (row["counts"]["ok"]) " ok, " (row["counts"]["failed"]) " failed, " (row["counts"]["dropped"]) " dropped" } }
@@ -85,12 +88,13 @@ fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static 
     BUCKETS.into_iter().take(USUAL).find(fits).unwrap_or(BUCKETS[USUAL])
 }
 
-/// Says why a due call waits, unless the gateway is about to claim the call.
-async fn waits(reading: &Reading, uri: &str) -> Result<Vec<String>, Fail> {
+/// Says why a due call waits, unless the banner says so, or the gateway is about to claim the call.
+async fn waits(reading: &Reading, uri: &str, stop: Option<&str>) -> Result<Vec<String>, Fail> {
     let Ok(uri) = Uri::parse(uri) else { return Ok(Vec::new()) };
     let events = views::explain(reading, &uri.entity_name(), uri.entity_key()).await?;
     let waits = events.iter().filter(|event| event["event"] == "waiting").map(|event| string(&event["detail"]));
-    Ok(waits.filter(|why| !why.starts_with(ABOUT_TO_RUN)).map(str::to_owned).collect())
+    let is_told = |why: &str| why.starts_with(ABOUT_TO_RUN) || stop.is_some_and(|stop| why.starts_with(stop));
+    Ok(waits.filter(|why| !is_told(why)).map(str::to_owned).collect())
 }
 
 fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {

@@ -3,7 +3,8 @@
 use super::fail::{Fail, View};
 use super::form::{Form, see};
 use super::frame;
-use super::parts::{Mark, empty, mark, next_page, none, select, string, table, text, time};
+use super::parts::{Mark, due, empty, is_late, mark, next_page, none, select, string, table, text, time};
+use super::stop::Stop;
 use super::visit::Visit;
 use super::words::{encoded, millis};
 use crate::duration::parse_or_zero;
@@ -22,7 +23,9 @@ pub async fn show(visit: Visit) -> View {
             query.push_str(&format!("&{name}={}", encoded(value)));
         }
     }
-    visit.count().await?;
+    let reading = visit.read().await?;
+    let stop = Stop::read(&reading).await?;
+    visit.end(reading).await?;
     let found = visit.get(&format!("/v1/schedules?{query}")).await?;
     let is_filtered = FILTERS.iter().any(|name| visit.query.get(name).is_some());
     let next = found.next().map(|after| {
@@ -31,6 +34,7 @@ pub async fn show(visit: Visit) -> View {
     });
     let body = html! {
         h1 { "Schedules of endpoints" }
+        (stop.banner())
         (filters(&visit))
         @if found.items().is_empty() {
             @if next.is_some() {
@@ -112,7 +116,11 @@ pub fn result(last: &Value) -> Markup {
 fn row(row: &Value) -> Vec<Markup> {
     let name = html! { a.entity href=(format!("/schedules/{}", string(&row["id"]))) { b { (string(&row["uri"])) } } @if let Some(about) = row["description"].as_str() { br; span.soft { (about) } } };
     let last = html! { (result(&row["last"])) @if !row["last"].is_null() { br; (time(&row["last"]["at"])) } };
-    vec![name, state(row), plan(row), time(&row["next_slot"]), last]
+    vec![name, state(row), plan(row), next_call(&row["next_slot"]), last]
+}
+
+pub fn next_call(slot: &Value) -> Markup {
+    if is_late(slot) { due(slot, true) } else { time(slot) }
 }
 
 pub async fn act(visit: Visit, Path((id, action)): Path<(String, String)>, form: Form) -> View {

@@ -3,9 +3,12 @@
 use super::chart::Range;
 use super::draw::{Band, Chart, Series, Unit};
 use super::fail::{Fail, View};
-use super::parts::{Mark, empty, entity, job, linked_time, mark, number, select, string, table, text, time, whole};
+use super::parts::{
+    Mark, due, empty, entity, is_late, job, linked_time, mark, number, select, string, table, text, whole,
+};
+use super::stop::Stop;
 use super::visit::{Reading, Visit};
-use super::words::{absolute, count, encoded, grouped, moment};
+use super::words::{absolute, count, encoded, grouped, moment, times};
 use super::{frame, words};
 use crate::db::views;
 use axum::extract::Path;
@@ -125,6 +128,7 @@ pub async fn show(visit: Visit) -> View {
     let span = if visit.query.get("ahead") == Some(DAY.name) { &DAY } else { &HOUR };
     let reading = visit.read().await?;
     let coming = read(&reading, span).await?;
+    let stop = Stop::read(&reading).await?;
     visit.end(reading).await?;
     let rows = coming.rows.as_deref().unwrap_or_default();
     let mut jobs = BTreeMap::new();
@@ -143,6 +147,7 @@ pub async fn show(visit: Visit) -> View {
     };
     let body = html! {
         h1 { "What comes" }
+        (stop.banner())
         p.choices {
             @for Span { name, title, .. } in [&HOUR, &DAY] {
                 a href=(format!("/slots?ahead={name}")) aria-current=[(*name == span.name).then_some("true")] { (title) } " "
@@ -165,20 +170,22 @@ pub async fn one(visit: Visit, Path(slot): Path<String>) -> View {
     let width = visit.query.interval("width")?.unwrap_or_else(|| "1 second".into());
     let reading = visit.read().await?;
     let checks = views::in_slot(&reading, &at.to_rfc3339(), &width, ROWS).await?;
+    let stop = Stop::read(&reading).await?;
     visit.end(reading).await?;
     let row = |row: &Value| {
         let state = match row["attempt"].as_i64() {
-            Some(failed) if failed > 0 => mark(Mark::Bad, &format!("failed {failed} times")),
-            _ => mark(Mark::Wait, "due"),
+            Some(failed) if failed > 0 => html! { (mark(Mark::Bad, &format!("failed {}", times(failed)))) ", " },
+            _ => html! {},
         };
-        vec![entity(row), job(string(&row["job"])), time(&row["at"]), state]
+        vec![entity(row), job(string(&row["job"])), html! { (state) (due(&row["at"], is_late(&row["at"]))) }]
     };
     let body = html! {
-        h1 { "Due from " (absolute(at, crate::clock::now())) }
+        h1 { "Checks from " (absolute(at, crate::clock::now())) }
+        (stop.banner())
         @if checks.is_empty() {
             (empty("Checks", "No check that this role may see is due then.", None))
         } @else {
-            (table("Checks", &[text("Entity"), text("Job"), text("Slot"), text("State")], checks.iter().map(row).collect()))
+            (table("Checks", &[text("Entity"), text("Job"), text("State")], checks.iter().map(row).collect()))
             @if i64::try_from(checks.len()).is_ok_and(|found| found >= ROWS) { p.about { "The first " (ROWS) " are shown." } }
         }
     };

@@ -61,6 +61,10 @@ pub fn count(number: i64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
+pub fn times(number: i64) -> String {
+    if number == 1 { "once".into() } else { format!("{} times", grouped(number)) }
+}
+
 pub fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();

@@ -71,7 +71,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
     );
     let id = shop.text("SELECT quote_literal(min(id)) FROM awty_http.endpoint");
     let counted = 112_000;
-    let statements: [(&str, &str, &[&str], i64); 21] = [
+    let statements: [(&str, &str, &[&str], i64); 22] = [
         ("late", views::LATE_COUNT, &["1001"], FEW),
         ("alerts", views::OPEN, &["1", "10"], FEW),
         ("cleared", views::CLEARED, &["20"], FEW),
@@ -85,6 +85,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         ("next", views::NEXT_DUE, &[], FEW),
         ("targets", views::TARGETS, &["10"], FEW),
         ("stops", views::STOPS, &[], FEW),
+        ("stop", views::STOP, &[], FEW),
         ("schedules", schedules::LIST, &["''", "NULL", "NULL", "NULL", "NULL", "NULL", "51", "3000"], FEW),
         ("problems", views::PROBLEMS, &["NULL", "NULL", "51"], FEW),
         ("named", views::NAMED, &["'user'", "100"], FEW),

@@ -47,6 +47,7 @@ mod secrets;
 mod sends;
 mod shop;
 mod silence;
+mod standing;
 mod stopping;
 mod strangers;
 mod targets;

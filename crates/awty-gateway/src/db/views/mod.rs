@@ -5,10 +5,12 @@
 mod checks;
 mod home;
 mod jobs;
+mod stop;
 
 pub use checks::*;
 pub use home::*;
 pub use jobs::*;
+pub use stop::*;
 
 use super::{Request, Trouble};
 use serde_json::Value;

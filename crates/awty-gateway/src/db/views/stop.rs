@@ -1,0 +1,17 @@
+use super::all;
+use crate::db::{Request, Trouble};
+use serde_json::Value;
+
+/// Finds the first reason why something is stopped. `behind` is the due time of the first check of a rule that should
+/// have run. A row that became late since then has no alert yet.
+pub const STOP: &str =
+    "SELECT pg_catalog.jsonb_build_object('why', s.why, 'fix', s.fix, 'is_off', NOT s.enabled OR s.database_held,
+        'behind', (SELECT pg_catalog.min(f.next_check_at) FROM awty.rule AS r CROSS JOIN LATERAL (
+            SELECT c.next_check_at FROM awty.future_job AS c
+            WHERE c.job = r.rule AND NOT c.held AND c.next_check_at < pg_catalog.now() - '2 s'::interval
+            ORDER BY c.next_check_at, c.id LIMIT 1) AS f))
+    FROM awty.status AS s";
+
+pub async fn stop(request: &Request) -> Result<Value, Trouble> {
+    Ok(all(request, STOP, &[]).await?.pop().unwrap_or_default())
+}

@@ -1,0 +1,80 @@
+//! Says on each list of late or due work why the list may be incomplete.
+
+use super::fail::Fail;
+use super::parts::{Mark, command, is_late, mark};
+use super::visit::Reading;
+use super::words::{absolute, moment};
+use crate::db::views;
+use maud::{Markup, html};
+use serde_json::Value;
+
+pub struct Stop(Value);
+
+impl Stop {
+    pub async fn read(reading: &Reading) -> Result<Self, Fail> {
+        Ok(Stop(views::stop(reading).await?))
+    }
+
+    pub fn why(&self) -> Option<&str> {
+        self.0["why"].as_str()
+    }
+
+    /// The time since when rows that have become late have no alert.
+    pub fn behind(&self) -> Option<String> {
+        let behind = &self.0["behind"];
+        let lasts = self.why().is_some() || is_late(behind);
+        moment(behind).filter(|_| lasts).map(|at| absolute(at, crate::clock::now()))
+    }
+
+    pub fn banner(&self) -> Markup {
+        self.with(None)
+    }
+
+    /// `list` names the list of late rows.
+    pub fn banner_of(&self, list: &str) -> Markup {
+        let sentence = match self.behind() {
+            Some(since) => Some(format!("Rows that became late since {since} are not in {list}.")),
+            None if self.0["is_off"] == true => Some(format!("Rows that become late meanwhile are not in {list}.")),
+            None => None,
+        };
+        self.with(sentence)
+    }
+
+    fn with(&self, sentence: Option<String>) -> Markup {
+        html! {
+            @if self.why().is_some() || sentence.is_some() {
+                section.notice role="status" {
+                    p {
+                        @if let Some(why) = self.why() { (mark(Mark::Bad, "Something is stopped:")) " " (why) ". " }
+                        @else { (mark(Mark::Late, "Checks of rules wait:")) " a worker has not run them yet. " }
+                        @if let Some(sentence) = sentence { (sentence) }
+                    }
+                    @if let Some(fix) = self.0["fix"].as_str() { (command(fix)) }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_list_says_since_when_it_is_incomplete() {
+        let told = |stop: Value| Stop(stop).banner_of("this list").into_string();
+        let ago = |seconds| (crate::clock::now() - chrono::TimeDelta::seconds(seconds)).to_rfc3339();
+        let off = told(json!({"why": "awty.enabled is off", "fix": "ALTER", "is_off": true, "behind": ago(5)}));
+        assert!(off.contains("awty.enabled is off. Rows that became late since "), "{off}");
+        assert!(off.contains(" are not in this list.") && off.contains("<code>ALTER</code>"), "{off}");
+        let off = told(json!({"why": "awty.enabled is off", "is_off": true, "behind": null}));
+        assert!(off.contains("Rows that become late meanwhile are not in this list."), "{off}");
+        let paused = told(json!({"why": "job \"mail\" is paused", "is_off": false, "behind": null}));
+        assert!(paused.contains("is paused. </p>"), "{paused}");
+        let busy = told(json!({"why": null, "is_off": false, "behind": ago(60)}));
+        assert!(busy.contains("a worker has not run them yet. Rows that became late since "), "{busy}");
+        assert_eq!(told(json!({"why": null, "is_off": false, "behind": ago(5)})), "");
+        assert_eq!(Stop(json!({"why": null, "behind": ago(60)})).banner().into_string(), "");
+    }
+}
