@@ -19,12 +19,12 @@ CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http_internal.endpoi
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_pending(awty_http_internal.endpoint) IS 'Is a check of this endpoint pending or held?';
 
-CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
+CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz, calendar text DEFAULT NULL)
     RETURNS SETOF timestamptz LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
 BEGIN ATOMIC
-    SELECT o.at FROM awty_internal.coming(coming.every, coming.cron, coming.zone, coming.after, coming.max, coming.starts) AS o (at);
+    SELECT o.at FROM awty_internal.coming(coming.every, coming.cron, coming.zone, coming.after, coming.max, coming.starts, coming.calendar) AS o (at);
 END;
-COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next occurrences of a plan';
+COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz, text) IS 'The next occurrences of a plan';
 
 -- A schedule with "after" is never over, because awty_http.schedule() with the same definition starts its wait again.
 CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint) RETURNS boolean

@@ -103,7 +103,10 @@ fn failures(failing: &[Value], endpoints: &[Value], behind: &[Value]) -> Markup 
             (Some(every), _) => {
                 format!("it repeats every {}, and its last success is older, or its last run failed", millis(every))
             }
-            (None, _) => format!("it repeats at {}, and its last run failed", string(&row["cron"])),
+            (None, _) => format!(
+                "it repeats at {}, and it has not succeeded since its last planned time, or its last run failed",
+                string(&row["cron"])
+            ),
         };
         rows.push(vec![
             job(string(&row["job"])),

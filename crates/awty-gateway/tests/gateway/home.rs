@@ -1,6 +1,7 @@
 use crate::people::open;
-use crate::shop::until;
+use crate::shop::{Shop, until};
 use crate::visitor::Browser;
+use awty_testkit::Cluster;
 
 #[test]
 fn a_send_that_fails_and_a_call_that_waits_are_in_the_headline() {
@@ -43,6 +44,53 @@ fn a_job_whose_last_success_is_older_than_its_period_fails() {
     });
     shop.app("SELECT awty.pause('tidy')");
     assert!(!browser.shows("/", &[]).contains("it repeats every"), "a paused job is not behind");
+}
+
+#[test]
+fn a_cron_expression_has_a_period_too() {
+    let shop = Shop::open_on(Cluster::builder().with_movable_clock());
+    let gateway = shop.gateway("one");
+    let postgres = |sql: &str| shop.cluster.execute("postgres", &[sql]);
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/nightly', cron => '0 3 * * *', zone => 'UTC')");
+    let due = |age: &str| {
+        postgres(&format!(
+            "UPDATE awty.future_job SET next_check_at = now() - interval '{age}' WHERE entity_key = '/nightly'"
+        ))
+    };
+    due("20 s");
+    assert!(!browser.shows("/", &[]).contains("for longer than its own period"));
+    due("2 days");
+    browser.shows(
+        "/",
+        &[
+            "1 thing fails",
+            "http://127.0.0.1:1098/nightly",
+            "its call is late since then, for longer than its own period",
+        ],
+    );
+    shop.app("SELECT awty_http.unschedule('http://127.0.0.1:1098/nightly')");
+    postgres("GRANT CREATE ON SCHEMA public TO app");
+    shop.app("CREATE FUNCTION tidy() RETURNS void LANGUAGE sql AS ''");
+    shop.app("SELECT awty.create_calendar('leap', '{mon-sun 00:00-24:00}', 'UTC', closed => ARRAY(SELECT d::date FROM generate_series(now() - interval '9 days', now() + interval '9 days', '1 day') AS d))");
+    shop.app("SELECT awty.register('tidy', 'tidy'); SELECT awty.repeat('tidy', cron => '0 3 * * *', zone => 'UTC')");
+    shop.app(
+        "SELECT awty.register('shut', 'tidy'); SELECT awty.repeat('shut', cron => '0 3 * * *', zone => 'UTC', calendar => 'leap')",
+    );
+    shop.app("SELECT awty.schedule('job', 'once', job, after => '0') FROM unnest('{tidy,shut}'::text[]) AS job");
+    shop.await_text("SELECT count(last_success_at) FROM awty.job_status WHERE job IN ('tidy', 'shut')", "2");
+    assert!(!browser.shows("/", &[]).contains("it repeats at"));
+    postgres("ALTER SYSTEM SET awty.enabled = off");
+    postgres("SELECT pg_reload_conf()");
+    until("awty to be off", || {
+        let page = browser.get("/").text;
+        if page.contains("awty.enabled is off") { Ok(()) } else { Err(page) }
+    });
+    shop.cluster.set_clock(2 * 86_400);
+    let text = "it repeats at 0 3 * * *, and it has not succeeded since its last planned time";
+    let page = browser.shows("/", &["1 thing fails", text]);
+    assert!(!page.contains("href=\"/jobs#shut\""), "its calendar was closed: {page}");
 }
 
 #[test]
