@@ -17,6 +17,7 @@ CREATE TABLE awty_http.stat (
     duration_max    interval,
     duration_steps  bigint[] NOT NULL,
     job             text COLLATE "C" NOT NULL,
+    caught_up_max   interval,
     CONSTRAINT stat_pkey PRIMARY KEY (id, width, bucket),
     CONSTRAINT stat_width_is_an_hour_or_a_day CHECK (width = ANY ('{1 hour,24 hours}'::interval[]))
 );
@@ -44,6 +45,7 @@ COMMENT ON COLUMN awty_http.stat.duration_min IS 'Smallest duration';
 COMMENT ON COLUMN awty_http.stat.duration_max IS 'Largest duration';
 COMMENT ON COLUMN awty_http.stat.duration_steps IS '24 counts of durations, like lateness_steps';
 COMMENT ON COLUMN awty_http.stat.job IS 'Job of the tenant; equal to id in the sums of all its schedules';
+COMMENT ON COLUMN awty_http.stat.caught_up_max IS 'Largest lateness of the calls that were caught up';
 
 CREATE FUNCTION awty_http_internal.step(length interval) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -101,13 +103,14 @@ COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was the call d
 
 -- Uses the times of the lease if the gateway did not measure lateness and duration.
 CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
-    RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval)
+    RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval, caught_up_by interval)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
     SELECT c.dropped, c.caught_up,
         CASE WHEN c.dropped THEN 0 ELSE (c.lateness IS NULL)::int4 + (c.duration IS NULL)::int4 END,
         CASE WHEN NOT c.dropped AND NOT c.caught_up THEN c.lateness END,
-        CASE WHEN NOT c.dropped THEN c.duration END
+        CASE WHEN NOT c.dropped THEN c.duration END,
+        CASE WHEN NOT c.dropped AND c.caught_up THEN c.lateness END
     FROM (
         SELECT awty_http_internal.dropped(cleaned.ok, cleaned.message) AS dropped,
             said.lateness > greatest('10 s', cleaned.every)
@@ -124,7 +127,7 @@ BEGIN ATOMIC
         ) AS said
     ) AS c;
 END;
-COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain';
+COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain; caught_up_by is the lateness of a call that was caught up';
 
 -- A retry is due before the next slot of the plan, so each slot counts for one attempt at most.
 CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint

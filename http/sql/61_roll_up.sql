@@ -22,7 +22,7 @@ BEGIN
                count(*) FILTER (WHERE c.duration_step = 9), count(*) FILTER (WHERE c.duration_step = 10), count(*) FILTER (WHERE c.duration_step = 11), count(*) FILTER (WHERE c.duration_step = 12),
                count(*) FILTER (WHERE c.duration_step = 13), count(*) FILTER (WHERE c.duration_step = 14), count(*) FILTER (WHERE c.duration_step = 15), count(*) FILTER (WHERE c.duration_step = 16),
                count(*) FILTER (WHERE c.duration_step = 17), count(*) FILTER (WHERE c.duration_step = 18), count(*) FILTER (WHERE c.duration_step = 19), count(*) FILTER (WHERE c.duration_step = 20),
-               count(*) FILTER (WHERE c.duration_step = 21), count(*) FILTER (WHERE c.duration_step = 22), count(*) FILTER (WHERE c.duration_step = 23), count(*) FILTER (WHERE c.duration_step = 24)], c.job
+               count(*) FILTER (WHERE c.duration_step = 21), count(*) FILTER (WHERE c.duration_step = 22), count(*) FILTER (WHERE c.duration_step = 23), count(*) FILTER (WHERE c.duration_step = 24)], c.job, max(c.caught_up_by)
     FROM (
         SELECT e.id, e.job, a.ended_at, a.ok, c.*, awty_http_internal.step(c.lateness) AS lateness_step, awty_http_internal.step(c.duration) AS duration_step,
             awty_http_internal.left_out(e, a.first_check_at, a.next_check_at, a.ended_at) AS left_out
@@ -39,22 +39,22 @@ BEGIN
     ) AS c
     GROUP BY c.id, c.job, date_trunc('hour', c.ended_at)
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, left_out, lateness_sum,
-        lateness_min, lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
+        lateness_min, lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps, caught_up_max)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.left_out,
         excluded.lateness_sum, excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
-        excluded.duration_max, excluded.duration_steps);
+        excluded.duration_max, excluded.duration_steps, excluded.caught_up_max);
     INSERT INTO awty_http.stat AS s
     SELECT h.id, '24 hours', date_trunc('day', h.bucket), sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible), sum(h.left_out),
            sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
-           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), h.job
+           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), h.job, max(h.caught_up_max)
     FROM awty_http.stat AS h
     WHERE h.id = ANY (ids) AND h.width = '1 hour' AND h.bucket >= date_trunc('day', count_calls_of.since)
     GROUP BY h.id, h.job, date_trunc('day', h.bucket)
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, left_out, lateness_sum,
-        lateness_min, lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
+        lateness_min, lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps, caught_up_max)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.left_out,
         excluded.lateness_sum, excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
-        excluded.duration_max, excluded.duration_steps);
+        excluded.duration_max, excluded.duration_steps, excluded.caught_up_max);
     PERFORM awty_http_internal.forget_hours_of(ids, count_calls_of.until);
 END
 $$;
@@ -88,15 +88,15 @@ CREATE FUNCTION awty_http_internal.count_job(job text, since timestamptz) RETURN
     INSERT INTO awty_http.stat AS s
     SELECT h.job, h.width, h.bucket, sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible), sum(h.left_out),
            sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
-           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), h.job
+           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), h.job, max(h.caught_up_max)
     FROM awty_http.stat AS h
     WHERE h.job = count_job.job AND h.id <> h.job AND ((h.width = '1 hour' AND h.bucket >= count_job.since) OR (h.width = '24 hours' AND h.bucket >= date_trunc('day', count_job.since)))
     GROUP BY h.job, h.width, h.bucket
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, left_out, lateness_sum,
-        lateness_min, lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
+        lateness_min, lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps, caught_up_max)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.left_out,
         excluded.lateness_sum, excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
-        excluded.duration_max, excluded.duration_steps);
+        excluded.duration_max, excluded.duration_steps, excluded.caught_up_max);
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_job(text, timestamptz) IS 'Adds up the counts of the endpoints of a job, by hour and by day';
 

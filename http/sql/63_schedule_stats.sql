@@ -1,13 +1,13 @@
 CREATE FUNCTION awty_http_internal.calls_of(id text, since timestamptz, until timestamptz,
     OUT ended_at timestamptz, OUT ok boolean, OUT dropped boolean, OUT caught_up boolean, OUT implausible integer,
-    OUT left_out bigint, OUT lateness interval, OUT duration interval)
+    OUT left_out bigint, OUT lateness interval, OUT duration interval, OUT caught_up_by interval)
     RETURNS SETOF record LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     endpoint awty_http_internal.endpoint;
 BEGIN
     SELECT e.* INTO endpoint FROM awty_http_internal.endpoint AS e WHERE e.id = calls_of.id;
     RETURN QUERY SELECT a.ended_at, a.ok, c.dropped, c.caught_up, c.implausible,
-            awty_http_internal.left_out(endpoint, a.first_check_at, a.next_check_at, a.ended_at), c.lateness, c.duration
+            awty_http_internal.left_out(endpoint, a.first_check_at, a.next_check_at, a.ended_at), c.lateness, c.duration, c.caught_up_by
         FROM awty.attempt AS a
         CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, endpoint.every) AS c
         WHERE a.entity_name = endpoint.entity_name AND a.entity_key = endpoint.entity_key AND a.job = endpoint.job
@@ -42,7 +42,7 @@ COMMENT ON FUNCTION awty_http_internal.percentile(bigint[], double precision, in
 CREATE FUNCTION awty_http_internal.stats(id text, width interval, since timestamptz, until timestamptz,
     OUT bucket timestamptz, OUT count bigint, OUT ok bigint, OUT dropped bigint, OUT caught_up bigint, OUT implausible bigint,
     OUT left_out bigint, OUT lateness_p50 interval, OUT lateness_p95 interval, OUT lateness_max interval,
-    OUT duration_p50 interval, OUT duration_p95 interval, OUT duration_max interval)
+    OUT duration_p50 interval, OUT duration_p95 interval, OUT duration_max interval, OUT caught_up_max interval)
     RETURNS SETOF record LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     origin CONSTANT timestamptz := '2000-01-01 00:00:00+00';
@@ -61,14 +61,14 @@ BEGIN
     RETURN QUERY
     WITH part AS (
         SELECT date_bin(stats.width, s.bucket, origin) AS at, s.count, s.ok, s.dropped, s.caught_up, s.implausible, s.left_out,
-            s.lateness_min, s.lateness_max, s.lateness_steps, s.duration_min, s.duration_max, s.duration_steps
+            s.lateness_min, s.lateness_max, s.lateness_steps, s.duration_min, s.duration_max, s.duration_steps, s.caught_up_max
         FROM awty_http.stat AS s
         WHERE stats.width >= '1 hour' AND s.id = stats.id
           AND s.width = CASE WHEN stats.width < '1 day' THEN '1 hour' ELSE '24 hours' END::interval AND s.bucket >= first AND s.bucket < stats.until
         UNION ALL
         SELECT date_bin(stats.width, c.ended_at, origin), count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped),
             count(*) FILTER (WHERE c.caught_up), sum(c.implausible), sum(c.left_out), min(c.lateness), max(c.lateness), awty_http_internal.steps(c.lateness),
-            min(c.duration), max(c.duration), awty_http_internal.steps(c.duration)
+            min(c.duration), max(c.duration), awty_http_internal.steps(c.duration), max(c.caught_up_by)
         FROM awty_http_internal.calls_of(stats.id, live, stats.until) AS c GROUP BY 1
     )
     SELECT p.at, sum(p.count)::bigint, sum(p.ok)::bigint, sum(p.dropped)::bigint, sum(p.caught_up)::bigint, sum(p.implausible)::bigint, sum(p.left_out)::bigint,
@@ -77,7 +77,7 @@ BEGIN
         max(p.lateness_max),
         awty_http_internal.percentile(awty_http_internal.all_steps(p.duration_steps), 0.5, min(p.duration_min), max(p.duration_max)),
         awty_http_internal.percentile(awty_http_internal.all_steps(p.duration_steps), 0.95, min(p.duration_min), max(p.duration_max)),
-        max(p.duration_max)
+        max(p.duration_max), max(p.caught_up_max)
     FROM part AS p GROUP BY p.at ORDER BY p.at;
 END
 $$;

@@ -26,10 +26,10 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
         http.ask(
             "app",
             &format!(
-                "SELECT (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_max, duration_sum) {hours}"
+                "SELECT (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_max, duration_sum, caught_up_max) {hours}"
             )
         ),
-        "(5,3,1,1,2,00:00:00.002,00:00:00.0015,00:00:01.5)"
+        "(5,3,1,1,2,00:00:00.002,00:00:00.0015,00:00:01.5,00:01:00)"
     );
     // Step n of a histogram counts values from 2^(n - 2) ms to 2^(n - 1) ms.
     assert_eq!(http.ask("app", &format!("SELECT (lateness_steps[1], lateness_steps[2], duration_steps[9], duration_steps[10], duration_steps[11]) {hours}")), "(1,1,1,1,1)");

@@ -168,7 +168,8 @@ fn point(row: &Value) -> Value {
     };
     let count = |name: &str| row[name].as_i64().unwrap_or(0);
     json!({"at": row["bucket"], "count": row["count"], "ok": row["ok"], "failed": count("count") - count("ok") - count("dropped"),
-        "dropped": row["dropped"], "caught_up": row["caught_up"], "implausible": row["implausible"], "left_out": row["left_out"], "lateness": lengths("lateness"), "duration": lengths("duration")})
+        "dropped": row["dropped"], "caught_up": row["caught_up"], "implausible": row["implausible"], "left_out": row["left_out"], "lateness": lengths("lateness"), "duration": lengths("duration"),
+        "caught_up_max": show::seconds(&row["caught_up_max"])})
 }
 
 /// Returns the key that signs the calls of this schedule. Only roles that may schedule can read it.

@@ -31,7 +31,8 @@ const NEXT: &str = "SELECT pg_catalog.to_jsonb(n) FROM awty_http_internal.next_c
 const STATS: &str = "SELECT pg_catalog.to_jsonb(s) || pg_catalog.jsonb_build_object(
         'lateness_p50', EXTRACT(epoch FROM s.lateness_p50), 'lateness_p95', EXTRACT(epoch FROM s.lateness_p95),
         'lateness_max', EXTRACT(epoch FROM s.lateness_max), 'duration_p50', EXTRACT(epoch FROM s.duration_p50),
-        'duration_p95', EXTRACT(epoch FROM s.duration_p95), 'duration_max', EXTRACT(epoch FROM s.duration_max))
+        'duration_p95', EXTRACT(epoch FROM s.duration_p95), 'duration_max', EXTRACT(epoch FROM s.duration_max),
+        'caught_up_max', EXTRACT(epoch FROM s.caught_up_max))
     FROM awty_http_internal.stats($1, $2::text::interval, $3::text::timestamptz, $4::text::timestamptz) AS s";
 const SLOTS: &str =
     "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'job', f.job, 'checks', f.checks), f.slot::text, f.job

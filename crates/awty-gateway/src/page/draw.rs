@@ -44,6 +44,14 @@ pub struct Chart<'a> {
     pub stacked: Vec<Series>,
     pub lines: Vec<Series>,
     pub bands: Vec<Band>,
+    pub marks: Option<Marks>,
+}
+
+/// A series whose numbers do not fit the scale of the chart. Its buckets are marked over the whole height, and the table
+/// has its texts.
+pub struct Marks {
+    pub name: &'static str,
+    pub texts: Vec<Option<String>>,
 }
 
 /// The open hours of a calendar, drawn behind the numbers.
@@ -83,6 +91,7 @@ impl Chart<'_> {
                     @for series in self.stacked.iter().filter(Series::has_numbers) { span.key.block.(series.class) { (series.name) } " " }
                     @for series in self.lines.iter().filter(Series::has_numbers) { span.key.(series.class) { (series.name) } " " }
                     @for band in &self.bands { span.key.band { "open: " (band.name) } " " }
+                    @if let Some(marks) = &self.marks { span.key.marks { (marks.name) } " " }
                     span.top { "up to " (self.unit.text(high)) }
                 }
                 svg viewBox=(format!("0 0 {} 100", range.count)) preserveAspectRatio="none" role="img"
@@ -91,6 +100,11 @@ impl Chart<'_> {
                         @let high = 100.0 / self.bands.len() as f64;
                         g.band {
                             @for x in &band.parts { rect x=(x) y=(format!("{:.1}", high * place as f64)) width="0.26" height=(format!("{high:.1}")) {} }
+                        }
+                    }
+                    @if let Some(marks) = &self.marks {
+                        g.marks {
+                            @for (x, _) in marks.texts.iter().enumerate().filter(|(_, text)| text.is_some()) { rect x=(x) y="0" width="1" height="100" {} }
                         }
                     }
                     @for (series, blocks) in self.stacked.iter().zip(stack(&stacked, high)) {
@@ -115,9 +129,13 @@ impl Chart<'_> {
         let all: Vec<&Series> = self.stacked.iter().chain(&self.lines).filter(Series::has_numbers).collect();
         let mut columns: Vec<Column> =
             std::iter::once(text("From")).chain(all.iter().map(|series| number(series.name))).collect();
+        columns.extend(self.marks.as_ref().map(|marks| text(marks.name)));
         columns.extend((!self.bands.is_empty()).then_some(text("Open")));
+        let mark = |bucket: usize| self.marks.as_ref().map(|marks| marks.texts.get(bucket).cloned().flatten());
         let value = |series: &&Series, bucket: usize| series.values.get(bucket).copied().flatten();
-        let has_numbers = |bucket: &usize| all.iter().any(|series| value(series, *bucket).is_some());
+        let has_numbers = |bucket: &usize| {
+            all.iter().any(|series| value(series, *bucket).is_some()) || mark(*bucket).flatten().is_some()
+        };
         let open = |bucket: usize| {
             let open = self.bands.iter().filter(|band| band.is_open(bucket)).map(|band| band.name.as_str());
             (!self.bands.is_empty()).then(|| html! { (open.collect::<Vec<_>>().join(", ")) })
@@ -127,6 +145,7 @@ impl Chart<'_> {
                 |series: &&Series| html! { @if let Some(value) = value(series, bucket) { (self.unit.text(value)) } };
             std::iter::once(html! { (absolute(at(self.range.at(bucket)), now)) })
                 .chain(all.iter().map(number))
+                .chain(mark(bucket).map(|text| html! { (text.unwrap_or_default()) }))
                 .chain(open(bucket))
                 .collect()
         };

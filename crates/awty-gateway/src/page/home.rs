@@ -172,7 +172,7 @@ fn workers(gateways: &[Value], database: &Value, hour: &Value) -> Markup {
         dl.facts {
             @if !hour.is_null() {
                 div { dt { "Calls in the hour from " (clock(&hour["from"])) } dd { (calls(hour)) } }
-                div { dt { "Started late by" } dd { (lateness(hour)) } }
+                div { dt { "Started late by" } dd { (lateness(hour)) (caught_up(hour)) } }
             }
             div { dt { "Database" } dd { (string(&database["name"])) } }
             div { dt { "Pending checks" } dd { (whole(&database["pending"])) } }
@@ -193,6 +193,14 @@ fn calls(hour: &Value) -> String {
     let (ok, dropped) = (number("ok"), number("dropped"));
     let failed = number("count") - ok - dropped;
     format!("{} succeeded, {} failed, {} dropped", grouped(ok), grouped(failed), grouped(dropped))
+}
+
+fn caught_up(hour: &Value) -> String {
+    let calls = hour["caught_up"].as_i64().filter(|calls| *calls > 0);
+    let late = hour["caught_up_max"].as_i64().map(|late| format!(", up to {} late", millis(late))).unwrap_or_default();
+    calls
+        .map(|calls| format!("; {} after a stop{late}", count(calls, "call was caught up", "calls were caught up")))
+        .unwrap_or_default()
 }
 
 fn lateness(hour: &Value) -> String {

@@ -20,6 +20,7 @@ mod history;
 mod home;
 mod jobs;
 mod links;
+mod numbers;
 mod parts;
 mod prefix;
 mod rights;

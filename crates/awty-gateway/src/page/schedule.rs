@@ -3,16 +3,15 @@
 use super::answer::BODY;
 use super::calls::Last;
 use super::chart::Range;
-use super::draw::{Chart, Series, Unit};
 use super::fail::{Fail, View};
-use super::parts::{button, command, empty, reason, string, time};
+use super::numbers::Numbers;
+use super::parts::{button, command, reason, string, time};
 use super::schedules::{next_call, plan, result, state};
 use super::stop::Stop;
 use super::visit::{Reading, Visit};
-use super::words::{count, encoded, moment};
+use super::words::{encoded, moment};
 use super::{frame, zone};
 use crate::db::views;
-use crate::duration::parse_or_zero;
 use awty_core::uri::Uri;
 use axum::extract::Path;
 use chrono::{DateTime, Utc};
@@ -74,7 +73,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         }
         (choices(&place, bucket, until.is_some(), &range))
         @if !visit.reloads() { (up_to(&place)) }
-        (charts(stats.items(), range, step))
+        (Numbers { items: stats.items(), range, step }.draw())
         (last.draw(&id))
         details { summary { "Repeat this request by hand" } (command(&curl(&row))) }
     };
@@ -130,57 +129,6 @@ fn buttons(row: &Value, place: &str, writes: bool) -> Markup {
             @if is(&["active", "blocked", "paused", "held"]) { a.button href=(format!("{place}/delete")) { "Delete" } }
             a href=(format!("/entity?q={}", encoded(string(&row["uri"])))) { "Its whole life" }
         }
-    }
-}
-
-fn charts(items: &[Value], range: Range, step: i64) -> Markup {
-    if items.is_empty() {
-        return empty("Calls over time", "No call ended in this time. Choose a longer time above.", None);
-    }
-    let series = |name: &'static str, class: &'static str, value: &dyn Fn(&Value) -> Option<f64>| {
-        let values = items.iter().filter_map(|item| Some((moment(&item["at"])?.timestamp(), value(item)?)));
-        Series { name, class, values: range.place(values, |_, last| last) }
-    };
-    let counted = |name: &'static str| move |item: &Value| item[name].as_f64().filter(|count| *count > 0.0);
-    let sum = |name: &str| items.iter().filter_map(|item| item[name].as_i64()).sum::<i64>();
-    let (all, ok, caught_up) = (sum("count"), sum("ok"), sum("caught_up"));
-    let outcomes = format!(
-        "{} of {} succeeded.{}",
-        ok,
-        count(all, "call", "calls"),
-        match caught_up {
-            0 => String::new(),
-            more => format!(" {} after a stop.", count(more, "call was caught up", "calls were caught up")),
-        }
-    );
-    #[allow(clippy::cast_precision_loss)] // a chart needs no more precision
-    let length = |what: &'static str, name: &'static str| {
-        move |item: &Value| Some(parse_or_zero(item[what][name].as_str()?).ok()?.as_millis() as f64)
-    };
-    let lines = |what: &'static str| {
-        vec![
-            series("longest", "third", &length(what, "max")),
-            series("95 %", "second", &length(what, "p95")),
-            series("half", "first", &length(what, "p50")),
-        ]
-    };
-    let longest = |what: &'static str, sentence: &str| {
-        let of = items.iter().filter_map(length(what, "max")).fold(0.0, f64::max);
-        #[allow(clippy::cast_possible_truncation)] // a cast of a float saturates
-        let of = super::words::millis(of as i64);
-        format!("{sentence} {of}. Each point is of {}.", super::words::millis(step.saturating_mul(1_000)))
-    };
-    let stacked = vec![
-        series("succeeded", "first", &counted("ok")),
-        series("failed", "fourth", &counted("failed")),
-        series("dropped", "third", &counted("dropped")),
-    ];
-    let late = longest("lateness", "The latest call started after its slot by");
-    let slow = longest("duration", "The longest call took");
-    html! {
-        (Chart { title: "Outcomes", sentence: &outcomes, range, unit: Unit::Count, stacked, lines: vec![series("caught up", "second", &counted("caught_up"))], bands: vec![] }.draw())
-        (Chart { title: "Lateness", sentence: &late, range, unit: Unit::Millis, stacked: vec![], lines: lines("lateness"), bands: vec![] }.draw())
-        (Chart { title: "Duration", sentence: &slow, range, unit: Unit::Millis, stacked: vec![], lines: lines("duration"), bands: vec![] }.draw())
     }
 }
 

@@ -103,8 +103,17 @@ impl Coming {
         let sentence = sentence(&range, &placed);
         let stacked = vec![Series { name: "checks", class: "first", values }];
         let bands = self.bands();
-        Chart { title: span.title, sentence: &sentence, range, unit: Unit::Count, stacked, lines: Vec::new(), bands }
-            .draw()
+        Chart {
+            title: span.title,
+            sentence: &sentence,
+            range,
+            unit: Unit::Count,
+            stacked,
+            lines: Vec::new(),
+            bands,
+            marks: None,
+        }
+        .draw()
     }
 }
 

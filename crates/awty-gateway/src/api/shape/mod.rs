@@ -205,12 +205,15 @@ pub struct Stat {
     ok: i64,
     failed: i64,
     dropped: i64,
+    /// Calls that were later than 10 s and one period, such as after a stop; they do not count in lateness.
     caught_up: i64,
     implausible: i64,
     /// Number of slots without a call, because the call of an earlier slot was still running.
     left_out: i64,
     lateness: Lengths,
     duration: Lengths,
+    /// Largest lateness of the calls that were caught up.
+    caught_up_max: Option<Length>,
 }
 
 #[derive(ToSchema)]

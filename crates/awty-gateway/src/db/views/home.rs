@@ -45,7 +45,8 @@ pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'u
                 f.next_check_at, 1, w.starts) AS o (at) WHERE o.at < pg_catalog.now()) END) AS e
     ORDER BY e.since LIMIT $1";
 pub const LAST_HOUR: &str = concat!(
-    "SELECT pg_catalog.jsonb_build_object('from', max(s.bucket), 'count', sum(s.count), 'ok', sum(s.ok), 'dropped', sum(s.dropped),
+    "SELECT pg_catalog.jsonb_build_object('from', max(s.bucket), 'count', sum(s.count), 'ok', sum(s.ok), 'dropped', sum(s.dropped), 'caught_up', sum(s.caught_up),
+        'caught_up_max', ", ms!("max(s.caught_up_max)"), ",
         'half', ", ms!("awty_http_internal.percentile(awty_http_internal.all_steps(s.lateness_steps), 0.5, min(s.lateness_min), max(s.lateness_max))"), ",
         'most', ", ms!("awty_http_internal.percentile(awty_http_internal.all_steps(s.lateness_steps), 0.95, min(s.lateness_min), max(s.lateness_max))"), ",
         'longest', ", ms!("max(s.lateness_max)"), ")
