@@ -1,4 +1,5 @@
 use super::attempt::{attempt, call};
+use super::schedules::ms;
 use super::{Request, Trouble};
 use serde_json::Value;
 
@@ -27,6 +28,31 @@ pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_c
               UNION
               (SELECT n.id, n.entity_name, n.every, n.created_at, n.deleted_at FROM awty_http.endpoint AS n WHERE n.job = e.job ORDER BY n.id LIMIT 40)) AS w
           WHERE e.id = $1 AND w.id <> e.id AND w.every <= l.late / 2 AND w.created_at < l.slot AND w.deleted_at IS NULL) AS o";
+const AFTER: &str = concat!(
+    "SELECT ",
+    attempt!(),
+    "::text, a.ended_at::text, a.lease::text
+    FROM awty_http.endpoint AS e CROSS JOIN LATERAL (
+        SELECT t.* FROM awty.attempt AS t
+        WHERE t.entity_name = e.entity_name AND t.entity_key = e.entity_key AND t.job = e.job AND t.ended_at >= $2::text::timestamptz
+        ORDER BY t.ended_at LIMIT $3) AS a
+    WHERE e.id = $1 ORDER BY a.ended_at"
+);
+/// Reads what the database knows of a schedule at a time: since when it exists, the first planned time from then on by
+/// its present plan, how its checks ended in the hour after it, and since when single calls are kept.
+pub const FACTS: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('created', e.created_at,
+        'planned', coalesce(e.at, (SELECT o.at FROM awty_http_internal.coming(e.every, e.cron, coalesce(e.zone, pg_catalog.current_setting('TimeZone')),
+            w.at - '1 microsecond'::interval, 1, e.starts) AS o (at))),
+        'jitter', ", ms!("coalesce(awty_http_internal.jitter(e), '0')"), ",
+        'kept', pg_catalog.clock_timestamp() - nullif(pg_catalog.current_setting('awty.attempt_retention')::interval, '0'),
+        'ended', (SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('slot', h.next_check_at, 'outcome', h.outcome, 'message', h.message)) FROM (
+            SELECT c.next_check_at, c.outcome, c.message FROM awty.future_job_history AS c
+            WHERE c.entity_name = e.entity_name AND c.entity_key = e.entity_key AND c.job = e.job AND c.outcome <> ALL ('{done,met,cancelled,replaced}')
+              AND c.finished_at >= w.at AND c.finished_at < w.at + '1 hour'::interval
+            ORDER BY c.finished_at LIMIT 20) AS h))
+    FROM awty_http_internal.endpoint AS e CROSS JOIN (SELECT $2::text::timestamptz AS at) AS w WHERE e.id = $1"
+);
 const NEXT: &str = "SELECT pg_catalog.to_jsonb(n) FROM awty_http_internal.next_calls($1, $2) AS n";
 const STATS: &str = "SELECT pg_catalog.to_jsonb(s) || pg_catalog.jsonb_build_object(
         'lateness_p50', EXTRACT(epoch FROM s.lateness_p50), 'lateness_p95', EXTRACT(epoch FROM s.lateness_p95),
@@ -61,6 +87,18 @@ pub async fn attempts(
         Ok((call(row.try_get(0)?).unwrap_or_default(), place(row)?))
     };
     request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
+}
+
+pub async fn attempts_after(request: &Request, id: &str, after: &str, limit: i64) -> Result<Vec<Item>, Trouble> {
+    let attempt = |row: &tokio_postgres::Row| -> Result<Item, Trouble> {
+        Ok((call(row.try_get(0)?).unwrap_or_default(), place(row)?))
+    };
+    request.rows_by_index(AFTER, &[&id, &after, &limit]).await?.iter().map(attempt).collect()
+}
+
+pub async fn facts(request: &Request, id: &str, at: &str) -> Result<Value, Trouble> {
+    let row = request.rows_by_index(FACTS, &[&id, &at]).await?.pop();
+    Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }
 
 pub async fn meanwhile(request: &Request, id: &str, slot: &str, at: &str) -> Result<Value, Trouble> {

@@ -2,7 +2,7 @@
 
 use super::attempt;
 use super::fail::Fail;
-use super::parts::{Mark, PATIENCE, empty, linked_time, mark, number, string, table, text, time};
+use super::parts::{Column, Mark, PATIENCE, empty, linked_time, mark, number, string, table, text, time};
 use super::state::Page;
 use super::words::{absolute, encoded, millis, moment};
 use crate::db::{Request, calls};
@@ -27,10 +27,47 @@ pub struct Last {
     late: Option<(usize, Value)>,
 }
 
-/// Returns how late a call was. A retry never counts as late, because it follows a pause.
-fn lateness(call: &Value) -> Option<TimeDelta> {
+pub const COLUMNS: [Column; 5] = [text("Called"), text("Result"), text("Answer"), number("Attempt"), text("Slot")];
+
+/// Returns how late a call was. A retry never counts as late, because a pause comes before each retry.
+pub fn lateness(call: &Value) -> Option<TimeDelta> {
     let late = moment(&call["at"])? - moment(&call["slot"])?;
     (call["attempt"] == 1 && late > PATIENCE).then_some(late)
+}
+
+/// A row of a table of calls.
+pub struct PastCall<'a> {
+    pub id: &'a str,
+    pub call: &'a Value,
+    pub key: &'a [String],
+}
+
+impl PastCall<'_> {
+    pub fn row(&self) -> Vec<Markup> {
+        let PastCall { id, call, key } = self;
+        let word = if call["ok"] == true { mark(Mark::Good, "ok") } else { mark(Mark::Bad, "failed") };
+        let place = key.get(1).map(|lease| attempt::place(lease, id, string(&call["ended_at"]))).unwrap_or_default();
+        let late = lateness(call).map(|late| mark(Mark::Late, &format!("{} late", millis(late.num_milliseconds()))));
+        vec![
+            linked_time(&place, &call["at"]),
+            word,
+            attempt::said(call),
+            html! { (call["attempt"]) },
+            html! { (time(&call["slot"])) @if let Some(late) = late { br; (late) } },
+        ]
+    }
+}
+
+/// Reads what else happened while a call was late or missing.
+pub async fn meanwhile(page: &Page, reading: &Request, id: &str, from: &str, to: &str) -> Result<Value, Fail> {
+    let mut meanwhile = calls::meanwhile(reading, id, from, to).await?;
+    meanwhile["gateway"] = page.started.to_rfc3339().into();
+    Ok(meanwhile)
+}
+
+/// Says why no call was made between the slot of `call` and its start.
+pub fn why(call: &Value, meanwhile: &Value) -> String {
+    end(call, meanwhile).unwrap_or_else(|| cause(meanwhile).into())
 }
 
 impl Last {
@@ -40,9 +77,7 @@ impl Last {
         let late = match newest {
             Some(place) => {
                 let call = &calls[place].0;
-                let mut meanwhile = calls::meanwhile(reading, id, string(&call["slot"]), string(&call["at"])).await?;
-                meanwhile["gateway"] = page.started.to_rfc3339().into();
-                Some((place, meanwhile))
+                Some((place, meanwhile(page, reading, id, string(&call["slot"]), string(&call["at"])).await?))
             }
             None => None,
         };
@@ -53,24 +88,11 @@ impl Last {
         if self.calls.is_empty() {
             return empty("Last calls", "No call has ended, as far as awty.attempt_retention keeps them.", None);
         }
-        let row = |(call, key): &calls::Item| {
-            let word = if call["ok"] == true { mark(Mark::Good, "ok") } else { mark(Mark::Bad, "failed") };
-            let place =
-                key.get(1).map(|lease| attempt::place(lease, id, string(&call["ended_at"]))).unwrap_or_default();
-            let late =
-                lateness(call).map(|late| mark(Mark::Late, &format!("{} late", millis(late.num_milliseconds()))));
-            vec![
-                linked_time(&place, &call["at"]),
-                word,
-                attempt::said(call),
-                html! { (call["attempt"]) },
-                html! { (time(&call["slot"])) @if let Some(late) = late { br; (late) } },
-            ]
-        };
+        let row = |(call, key): &calls::Item| PastCall { id, call, key }.row();
         html! {
             (table(
                 "Last calls",
-                &[text("Called"), text("Result"), text("Answer"), number("Attempt"), text("Slot")],
+                &COLUMNS,
                 self.calls.iter().map(row).collect(),
             ))
             @if let Some((call, _)) = self.calls.get(MOST as usize - 1) {
@@ -92,8 +114,7 @@ impl Last {
         let call = &self.calls[place].0;
         let slot = moment(&call["slot"]).map(|slot| absolute(slot, crate::clock::now())).unwrap_or_default();
         let late = lateness(call).map(|late| millis(late.num_milliseconds())).unwrap_or_default();
-        let cause = end(call, meanwhile).unwrap_or_else(|| cause(meanwhile).into());
-        format!("The call for {slot} came {late} late. {cause}")
+        format!("The call for {slot} came {late} late. {}", why(call, meanwhile))
     }
 }
 

@@ -22,6 +22,8 @@ mod jobs;
 mod links;
 mod numbers;
 mod parts;
+mod past;
+mod past_answer;
 mod prefix;
 mod rights;
 mod rules;

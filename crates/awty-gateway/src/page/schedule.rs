@@ -6,6 +6,7 @@ use super::chart::Range;
 use super::fail::{Fail, View};
 use super::numbers::Numbers;
 use super::parts::{button, command, reason, string, time};
+use super::past::Past;
 use super::schedules::{next_call, plan, result, state};
 use super::stop::Stop;
 use super::visit::{Reading, Visit};
@@ -14,7 +15,7 @@ use super::{frame, zone};
 use crate::db::views;
 use awty_core::uri::Uri;
 use axum::extract::Path;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -33,15 +34,22 @@ const ABOUT_TO_RUN: &str = "it is due, and waits for an external worker";
 
 const USUAL: usize = 3;
 
+/// The charts and the last calls around a time end this long after it.
+const AFTER: TimeDelta = TimeDelta::minutes(30);
+
 pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let place = format!("/schedules/{}", encoded(&id));
     let row = visit.get(&format!("/v1{place}")).await?.json;
     let asked = visit.query.get("bucket");
-    let (bucket, step, buckets, _) =
-        BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or_else(|| usual(moment(&row["created_at"])));
-    // A link with an end time shows the same numbers later.
+    // A link with an end time still shows the same numbers later.
     let read = |until| moment(&Value::from(until)).or_else(|| zone::read(until)).ok_or_else(Fail::not_found);
+    let at = visit.query.get("at").map(read).transpose()?;
     let until = visit.query.get("until").map(read).transpose()?;
+    let until = until.or(at.map(|at| (at + AFTER).min(crate::clock::now())));
+    let (bucket, step, buckets, _) = BUCKETS
+        .into_iter()
+        .find(|(name, ..)| asked == Some(name))
+        .unwrap_or_else(|| at.map_or_else(|| usual(moment(&row["created_at"])), around));
     let range = Range::until(until.unwrap_or_else(crate::clock::now).timestamp(), step, buckets);
     let from = DateTime::from_timestamp(range.from, 0).unwrap_or_default().to_rfc3339();
     let to = DateTime::from_timestamp(range.end(), 0).unwrap_or_default().to_rfc3339();
@@ -52,6 +60,10 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let stop = Stop::read(&reading).await?;
     let waits = waits(&reading, string(&row["uri"]), stop.why()).await?;
     let last = Last::read(&visit.page, &reading, &id, until.map(|_| to.as_str())).await?;
+    let past = match at {
+        Some(at) => Some(Past::read(&visit.page, &reading, &id, at).await?),
+        None => None,
+    };
     visit.end(reading).await?;
     let body = html! {
         h1 { (string(&row["uri"])) }
@@ -60,8 +72,9 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         (stop.banner())
         @for why in &waits { (reason(why, None)) }
         @if let Some(why) = row["why"].as_str().filter(|why| !waits.iter().any(|wait| wait.contains(why))) { (reason(why, None)) }
-        (last.cause())
+        @if let Some(past) = &past { (past.draw(&id)) } @else { (last.cause()) }
         (buttons(&row, &place, visit.writes()))
+        @if !visit.reloads() { (was_it_called(&place, visit.query.get("at").unwrap_or_default())) }
         dl.facts {
             div { dt { "Next calls" } dd { @if next.items().is_empty() { "none is planned" } @for at in next.items() { (next_call(at)) br; } } }
             div { dt { "Last call" } dd { (result(&row["last"])) br; (time(&row["last"]["at"])) } }
@@ -72,7 +85,6 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
             div { dt { "Created" } dd { (time(&row["created_at"])) " by " (string(&row["created_by"])) } }
         }
         (choices(&place, bucket, until.is_some(), &range))
-        @if !visit.reloads() { (up_to(&place)) }
         (Numbers { items: stats.items(), range, step }.draw())
         (last.draw(&id))
         details { summary { "Repeat this request by hand" } (command(&curl(&row))) }
@@ -85,6 +97,11 @@ fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static 
     let age = created.map_or(i64::MAX, |created| (crate::clock::now() - created).num_seconds());
     let fits = |(_, step, buckets, _): &(_, i64, usize, _)| age < step * *buckets as i64;
     BUCKETS.into_iter().take(USUAL).find(fits).unwrap_or(BUCKETS[USUAL])
+}
+
+/// Single calls are kept for a day by default, so earlier times have only the numbers of hours.
+fn around(at: DateTime<Utc>) -> (&'static str, i64, usize, &'static str) {
+    if crate::clock::now() - at < TimeDelta::days(1) { usual(Some(at)) } else { BUCKETS[USUAL + 1] }
 }
 
 /// Says why a due call waits, unless the banner says so, or the gateway is about to claim the call.
@@ -109,12 +126,12 @@ fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {
     }
 }
 
-fn up_to(place: &str) -> Markup {
+/// Asks for a time of the past.
+fn was_it_called(place: &str, at: &str) -> Markup {
     html! {
         form.filters method="get" action=(place) {
-            input type="hidden" name="bucket" value="1m";
-            label { "Calls up to (" (zone::name()) ") " input name="until" type="datetime-local" required; }
-            button { "Show" }
+            label { "Was it called at (" (zone::name()) ") " input name="at" type="datetime-local" value=(at) required; }
+            button { "Look" }
         }
     }
 }
@@ -156,6 +173,8 @@ mod tests {
         let range = |minutes: i64| usual(Some(crate::clock::now() - chrono::TimeDelta::minutes(minutes))).3;
         assert_eq!([1, 30, 120, 2_000].map(range), ["5 min", "1 h", "6 h", "1 day"]);
         assert_eq!(usual(None).3, "1 day");
+        let around = |hours: i64| around(crate::clock::now() - chrono::TimeDelta::hours(hours)).3;
+        assert_eq!([0, 3, 20, 25].map(around), ["5 min", "6 h", "1 day", "7 days"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use awty_testkit::postgres::Client;
 const FEW: i64 = 5_000;
 const READ: &str = "SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)::bigint FROM pg_class AS c
     WHERE c.relkind IN ('r', 'i') AND c.relnamespace::regnamespace::text LIKE 'awty%'";
-const IN_ORDER: [&str; 13] = [
+const IN_ORDER: [&str; 14] = [
     views::TARGETS,
     views::STOPS,
     views::LATE_COUNT,
@@ -22,6 +22,7 @@ const IN_ORDER: [&str; 13] = [
     views::HISTORY,
     views::NAMED,
     calls::MEANWHILE,
+    calls::FACTS,
     schedules::LIST,
 ];
 
@@ -71,7 +72,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
     );
     let id = shop.text("SELECT quote_literal(min(id)) FROM awty_http.endpoint");
     let counted = 112_000;
-    let statements: [(&str, &str, &[&str], i64); 22] = [
+    let statements: [(&str, &str, &[&str], i64); 23] = [
         ("late", views::LATE_COUNT, &["1001"], FEW),
         ("alerts", views::OPEN, &["1", "10"], FEW),
         ("cleared", views::CLEARED, &["20"], FEW),
@@ -90,6 +91,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         ("problems", views::PROBLEMS, &["NULL", "NULL", "51"], FEW),
         ("named", views::NAMED, &["'user'", "100"], FEW),
         ("meanwhile", calls::MEANWHILE, &[&id, "now()::text", "(now() + '2 days')::text"], FEW),
+        ("facts", calls::FACTS, &[&id, "now()::text"], FEW),
         ("history", views::HISTORY, &["NULL", "NULL", "51"], FEW),
         ("status", status::STATUS, &[], counted),
         ("jobs", views::JOBS, &["500"], counted),

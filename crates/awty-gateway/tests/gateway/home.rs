@@ -189,10 +189,10 @@ fn the_last_full_hour_has_its_calls_and_their_lateness() {
     shop.cluster.execute(
         "postgres",
         &["INSERT INTO awty_http.stat (id, width, bucket, count, ok, dropped, caught_up, implausible, left_out, lateness_sum, lateness_min,
-               lateness_max, lateness_steps, duration_sum, duration_steps, job)
-           SELECT 'http.app', '1 hour', date_trunc('hour', now(), 'UTC') - interval '1 hour' * n, 1204, 1200, 1, 0, 0, 0, '10 s', '1 ms',
+               lateness_max, lateness_steps, duration_sum, duration_steps, job, caught_up_max)
+           SELECT 'http.app', '1 hour', date_trunc('hour', now(), 'UTC') - interval '1 hour' * n, 1204, 1200, 1, 2, 0, 0, '10 s', '1 ms',
                '900 ms', '{0,0,1100}'::bigint[] || array_fill(0::bigint, ARRAY[7]) || 103::bigint || array_fill(0::bigint, ARRAY[13]), '10 s',
-               array_fill(0::bigint, ARRAY[24]), 'http.app'
+               array_fill(0::bigint, ARRAY[24]), 'http.app', '35 s'
            FROM generate_series(0, 1) AS n"],
     );
     browser.shows(
@@ -201,29 +201,7 @@ fn the_last_full_hour_has_its_calls_and_their_lateness() {
             "Calls in the hour from",
             "1\u{202f}200 succeeded, 3 failed, 1 dropped",
             "half up to 3 ms, 95 % up to",
-            "all up to 900 ms",
+            "all up to 900 ms; 2 calls were caught up after a stop, up to 35 s late",
         ],
     );
-}
-
-#[test]
-fn calls_of_a_time_of_the_day_are_found_later() {
-    let (shop, gateway, _) = open();
-    let browser = Browser::of(&shop, &gateway, "app", "read");
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 h')");
-    let id = shop.text("SELECT id FROM awty_http.endpoint");
-    // A call each minute for an hour. The call of 40 minutes ago was 45 s late.
-    let calls = "INSERT INTO awty_internal.attempt
-        SELECT n, n, 'http.app', 'http://127.0.0.1:1099', '/a', t.slot, t.slot, 0, 1, false, 'app'::regrole, t.slot, 'key', t.at, t.at, t.at,
-            'gateway', t.at + interval '50 ms', '0', true, NULL, NULL, '{\"status\": 200}', 'app'::regrole
-        FROM generate_series(1, 60) AS n, LATERAL (SELECT date_trunc('minute', now()) - n * interval '1 min' AS slot) AS s,
-            LATERAL (SELECT s.slot, s.slot + CASE WHEN n = 40 THEN interval '45 s' ELSE '0' END AS at) AS t";
-    shop.cluster.execute("postgres", &[calls]);
-    let page = browser.shows(&format!("/schedules/{id}"), &["Earlier calls", "type=\"datetime-local\""]);
-    assert!(!page.contains("came 45 s late"), "{page}");
-    let link = page.split("href=\"").find(|part| part.contains("until=") && part.contains(">Earlier calls<")).unwrap();
-    browser.shows(&link.split('"').next().unwrap().replace("&amp;", "&"), &["Not up to now", "Earlier calls"]);
-    let then = shop.text("SELECT to_char(now() AT TIME ZONE 'UTC' - interval '38 min', 'YYYY-MM-DD\"T\"HH24:MI')");
-    browser.shows(&format!("/schedules/{id}?bucket=1m&until={then}"), &["Not up to now", "came 45 s late"]);
-    assert_eq!(browser.get(&format!("/schedules/{id}?until=yesterday")).status, 404);
 }

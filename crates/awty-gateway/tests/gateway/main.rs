@@ -31,6 +31,7 @@ mod naptime;
 mod neighbours;
 mod openapi;
 mod page;
+mod past;
 mod people;
 mod places;
 mod plans;

@@ -1,0 +1,179 @@
+//! Answers for one endpoint: was it called at this time, and if not, why?
+
+use super::calls::{self, PastCall, lateness};
+use super::fail::Fail;
+use super::parts::{Mark, mark, string, table};
+use super::past_answer::{Answer, answer, is_dropped};
+use super::state::Page;
+use super::visit::Reading;
+use super::words::{absolute, count, encoded, millis, moment};
+use crate::db::calls as db;
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+/// Calls before and after the time, in the table.
+const SHOWN: usize = 5;
+
+/// Calls after the time that the answer counts: one a second for a minute, and some more.
+const READ: i64 = 100;
+
+pub struct Past {
+    at: DateTime<Utc>,
+    /// Calls before and after the time, in the order of their ends.
+    calls: Vec<db::Item>,
+    facts: Value,
+    /// How many other endpoints were called meanwhile, if this one was not.
+    meanwhile: Option<Value>,
+}
+
+impl Past {
+    pub async fn read(page: &Page, reading: &Reading, id: &str, at: DateTime<Utc>) -> Result<Self, Fail> {
+        let from = at.to_rfc3339();
+        let mut calls = db::attempts(reading, id, Some(&from), Some(0), SHOWN as i64).await?;
+        calls.reverse();
+        calls.extend(db::attempts_after(reading, id, &from, READ).await?);
+        let facts = db::facts(reading, id, &from).await?;
+        let now = crate::clock::now();
+        let gap = match answer(at, now, &calls.iter().map(|(call, _)| call).collect::<Vec<_>>(), &facts) {
+            Answer::Called { late: Some(call), .. } | Answer::Late(call) => {
+                Some((string(&call["slot"]).to_owned(), string(&call["at"]).to_owned()))
+            }
+            Answer::Gap(_, next) => {
+                Some((from, next.map_or_else(|| now.to_rfc3339(), |next| string(&next["at"]).to_owned())))
+            }
+            _ => None,
+        };
+        let meanwhile = match gap {
+            Some((from, to)) => Some(calls::meanwhile(page, reading, id, &from, &to).await?),
+            None => None,
+        };
+        Ok(Past { at, calls, facts, meanwhile })
+    }
+
+    fn answer(&self) -> Answer<'_> {
+        answer(self.at, crate::clock::now(), &self.calls.iter().map(|(call, _)| call).collect::<Vec<_>>(), &self.facts)
+    }
+
+    pub fn draw(&self, id: &str) -> Markup {
+        let now = crate::clock::now();
+        let answer = self.answer();
+        let word = match &answer {
+            Answer::Called { late: Some(_), .. } => mark(Mark::Late, "Yes, but not each time."),
+            Answer::Called { calls, .. } if calls.iter().all(|call| call["ok"] == true) => mark(Mark::Good, "Yes."),
+            Answer::Called { .. } => mark(Mark::Bad, "Yes, and it failed."),
+            Answer::NotPlanned(_) | Answer::ToCome | Answer::NotThereYet(_) => mark(Mark::Wait, "No."),
+            Answer::Forgotten => mark(Mark::Wait, "That is no longer known."),
+            _ => mark(Mark::Late, "No."),
+        };
+        html! {
+            section.notice.past role="status" {
+                h2 { "Was it called at " (absolute(self.at, now)) "?" }
+                p { (word) " " (self.sentence(&answer)) }
+                @if matches!(answer, Answer::Forgotten) {
+                    p { a href=(format!("/schedules/{id}?bucket=1h&until={}", encoded(&self.at.to_rfc3339()))) { "The numbers of each hour" } }
+                }
+            }
+            (self.around(id, now))
+        }
+    }
+
+    fn sentence(&self, answer: &Answer) -> String {
+        let now = crate::clock::now();
+        let time = |value: &Value| moment(value).map(|at| absolute(at, now)).unwrap_or_default();
+        let cause = |from: &Value, to: &Value| {
+            self.meanwhile
+                .as_ref()
+                .map(|meanwhile| calls::why(&json!({"slot": from, "at": to}), meanwhile))
+                .unwrap_or_default()
+        };
+        match answer {
+            Answer::ToCome => "That time is still to come.".into(),
+            Answer::NotThereYet(created) => format!("It was created at {}.", absolute(*created, now)),
+            Answer::Called { calls, late: None } => called(calls, &time),
+            Answer::Called { calls, late: Some(late) } => {
+                format!("{} {}", called(calls, &time), self.sentence(&Answer::Late(late)))
+            }
+            Answer::Late(call) if is_dropped(call) => {
+                format!("The call for {} was not made: {}.", time(&call["slot"]), string(&call["message"]))
+            }
+            Answer::Late(call) => {
+                let late = lateness(call).map(|late| millis(late.num_milliseconds())).unwrap_or_default();
+                let (slot, made) = (time(&call["slot"]), time(&call["at"]));
+                format!("The call for {slot} came {late} late, at {made}. {}", cause(&call["slot"], &call["at"]))
+            }
+            Answer::Running(call) => format!(
+                "The call of {} lasted until {}. A slot that passes during a call is left out.",
+                time(&call["at"]),
+                time(&call["ended_at"])
+            ),
+            Answer::Ended(ended) => {
+                let message = ended["message"].as_str().map(|message| format!(": {message}")).unwrap_or_default();
+                format!("The check for {} ended as {}{message}.", time(&ended["slot"]), string(&ended["outcome"]))
+            }
+            Answer::NotPlanned(next) => match next {
+                Some(next) => format!("Its plan has no call then. The next planned time was {}.", absolute(*next, now)),
+                None => "Its plan has no call then.".into(),
+            },
+            Answer::Forgotten => "Single calls are kept for awty.attempt_retention.".into(),
+            Answer::Gap(before, after) => {
+                let before = before.map(|call| format!("The call before was at {}.", time(&call["at"])));
+                let (next, to) = match after {
+                    Some(call) => (format!("The next call was at {}.", time(&call["at"])), call["at"].clone()),
+                    None => ("No call has ended since then.".into(), now.to_rfc3339().into()),
+                };
+                [before, Some(next), Some(cause(&self.at.to_rfc3339().into(), &to))]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            }
+        }
+    }
+
+    /// The calls before and after the time, or before and after the late call, with the gap between them.
+    fn around(&self, id: &str, now: DateTime<Utc>) -> Markup {
+        let centre = match self.answer() {
+            Answer::Called { late: Some(call), .. } | Answer::Late(call) => moment(&call["at"]),
+            _ => Some(self.at),
+        };
+        let place = self.calls.iter().position(|(call, _)| moment(&call["at"]) >= centre).unwrap_or(self.calls.len());
+        let (before, after) = self.calls.split_at(place);
+        let gap = |call: &db::Item, next: &db::Item| {
+            let length = moment(&next.0["at"])? - moment(&call.0["ended_at"])?;
+            let words = format!("no call for {}", millis(length.num_milliseconds()));
+            Some(vec![html! { (mark(Mark::Wait, &words)) }, html! {}, html! {}, html! {}, html! {}])
+        };
+        let gap = before.last().zip(after.first()).and_then(|(call, next)| gap(call, next));
+        let shown =
+            |calls: &[db::Item]| calls.iter().map(|(call, key)| PastCall { id, call, key }.row()).collect::<Vec<_>>();
+        let mut rows = shown(&before[before.len().saturating_sub(SHOWN)..]);
+        rows.extend(gap);
+        rows.extend(shown(&after[..after.len().min(SHOWN)]));
+        html! { @if !rows.is_empty() { (table(&format!("Calls around {}", absolute(self.at, now)), &calls::COLUMNS, rows)) } }
+    }
+}
+
+fn called(calls: &[&Value], time: &impl Fn(&Value) -> String) -> String {
+    let failed = calls.iter().filter(|call| call["ok"] != true).count();
+    let number = |calls: usize| i64::try_from(calls).unwrap_or(i64::MAX);
+    match calls {
+        [call] => {
+            let late =
+                lateness(call).map(|late| format!(", {} late", millis(late.num_milliseconds()))).unwrap_or_default();
+            let message =
+                call["message"].as_str().map(|message| format!(" The error was: {message}")).unwrap_or_default();
+            format!("It was called at {}{late}.{message}", time(&call["at"]))
+        }
+        [first, ..] => {
+            let failed =
+                if failed > 0 { format!(" {} failed.", count(number(failed), "call", "calls")) } else { String::new() };
+            let first = time(&first["at"]);
+            format!(
+                "It was called {} in this minute, first at {first}.{failed}",
+                super::words::times(number(calls.len()))
+            )
+        }
+        [] => String::new(),
+    }
+}
