@@ -102,16 +102,16 @@ impl Chart<'_> {
                             @for x in &band.parts { rect x=(x) y=(format!("{:.1}", high * place as f64)) width="0.26" height=(format!("{high:.1}")) {} }
                         }
                     }
-                    @if let Some(marks) = &self.marks {
-                        g.marks {
-                            @for (x, _) in marks.texts.iter().enumerate().filter(|(_, text)| text.is_some()) { rect x=(x) y="0" width="1" height="100" {} }
-                        }
-                    }
                     @for (series, blocks) in self.stacked.iter().zip(stack(&stacked, high)) {
                         g class=(series.class) {
                             @for block in blocks {
                                 rect x=(format!("{:.1}", block.x as f64 + 0.1)) y=(format!("{:.1}", block.y)) width="0.8" height=(format!("{:.1}", block.high)) {}
                             }
+                        }
+                    }
+                    @if let Some(marks) = &self.marks {
+                        g.marks {
+                            @for (x, _) in marks.texts.iter().enumerate().filter(|(_, text)| text.is_some()) { rect x=(x) y="0" width="1" height="100" {} }
                         }
                     }
                     @for series in &self.lines { path class=(series.class) d=(line(&series.values, high)) {} }

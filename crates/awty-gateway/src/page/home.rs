@@ -159,7 +159,7 @@ fn coming(soon: &[Value], has_rules: bool) -> Markup {
             note,
         ]
     };
-    table(caption, &[text("Row"), text("Rule"), text("Due"), text("What comes")], soon.iter().map(row).collect())
+    table(caption, &[text("Row"), text("Rule"), text("When"), text("What comes")], soon.iter().map(row).collect())
 }
 
 fn workers(gateways: &[Value], database: &Value, hour: &Value) -> Markup {

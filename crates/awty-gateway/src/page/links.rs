@@ -69,22 +69,17 @@ impl Seen<'_> {
 
     fn of_gateway(&self) -> Link {
         let (name, reasons) = self.gateway;
-        let why: Vec<_> =
-            reasons.iter().map(|reason| reason.split_once("; ").map_or(reason.as_str(), |(why, _)| why)).collect();
-        check(
-            "This gateway claims calls",
-            why.is_empty(),
-            &format!("The gateway {name} claims no calls: {}.", why.join(", and ")),
-        )
+        let why = reasons.first().map(|reason| reason.split_once("; ").map_or(reason.as_str(), |(why, _)| why));
+        let why_not = format!("The gateway {name} claims no calls: {}.", why.unwrap_or_default());
+        check("This gateway claims calls", why.is_none(), &why_not)
     }
 
     fn of_checks(&self) -> Vec<Link> {
         let of = self.database;
-        let (held, lag) = (of["held_checks"].as_i64().unwrap_or(0), of["lag"].as_i64().unwrap_or(0));
-        let wait = if lag > 0 {
-            html! { "the oldest is " (due(&of["oldest_overdue"], is_late(&of["oldest_overdue"]))) }
-        } else {
-            none()
+        let (held, oldest) = (of["held_checks"].as_i64().unwrap_or(0), &of["oldest_overdue"]);
+        let wait = match oldest.is_null() {
+            true => none(),
+            false => html! { "the oldest is " (due(oldest, is_late(oldest))) },
         };
         let error = match of["last_error"].as_str() {
             Some(error) => html! { (error) " " (time(&of["last_error_at"])) },
@@ -94,7 +89,7 @@ impl Seen<'_> {
         let paused = self.stops["paused"].as_str().map(|job| format!("Job “{job}” is paused."));
         let is_pending = self.stops["pending"] == true;
         let next = match (self.next.is_null(), is_pending) {
-            (false, _) => html! { "the next is due at " (time(self.next)) },
+            (false, _) => html! { "the next is " (due(self.next, is_late(self.next))) },
             (true, true) => html! { "each is held, or its job is paused" },
             (true, false) => html! { "nothing is due" },
         };
@@ -103,7 +98,7 @@ impl Seen<'_> {
             stop("No check is held", held.as_deref()),
             stop("No target is blocked or failing", self.stops["closed"].as_str()),
             stop("No target is at its limit", self.stops["full"].as_str()),
-            link("Due checks run", lag < 60_000, wait),
+            link("Due checks run", !is_late(oldest), wait),
             link("The last error is over", of["last_error"].is_null(), error),
             Link { is_stop: true, ..link("A check is pending", is_pending, next) },
         ]

@@ -70,8 +70,8 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         p.lead { (state(&row)) ", " (plan(&row)) }
         @if let Some(about) = row["description"].as_str() { p.soft { (about) } }
         (stop.banner())
-        @for why in &waits { (reason(why, None)) }
-        @if let Some(why) = row["why"].as_str().filter(|why| !waits.iter().any(|wait| wait.contains(why))) { (reason(why, None)) }
+        @for (why, fix) in waits.iter().map(|wait| parted(wait)) { (reason(why, fix)) }
+        @if let Some(why) = row["why"].as_str().filter(|_| waits.is_empty()) { (reason(why, None)) }
         @if let Some(past) = &past { (past.draw(&id)) } @else { (last.cause()) }
         (buttons(&row, &place, visit.writes()))
         @if !visit.reloads() { (was_it_called(&place, visit.query.get("at").unwrap_or_default())) }
@@ -111,6 +111,14 @@ async fn waits(reading: &Reading, uri: &str, stop: Option<&str>) -> Result<Vec<S
     let waits = events.iter().filter(|event| event["event"] == "waiting").map(|event| string(&event["detail"]));
     let is_told = |why: &str| why.starts_with(ABOUT_TO_RUN) || stop.is_some_and(|stop| why.starts_with(stop));
     Ok(waits.filter(|why| !is_told(why)).map(str::to_owned).collect())
+}
+
+/// Parts the reason for a wait from the command that awty names after it.
+fn parted(wait: &str) -> (&str, Option<&str>) {
+    match wait.find("; SELECT awty.") {
+        Some(end) => (&wait[..end], wait.get(end + 2..)),
+        None => (wait, None),
+    }
 }
 
 fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {
@@ -175,6 +183,13 @@ mod tests {
         assert_eq!(usual(None).3, "1 day");
         let around = |hours: i64| around(crate::clock::now() - chrono::TimeDelta::hours(hours)).3;
         assert_eq!([0, 3, 20, 25].map(around), ["5 min", "6 h", "1 day", "7 days"]);
+    }
+
+    #[test]
+    fn the_command_after_a_reason_stands_by_itself() {
+        let (why, fix) = parted("blocked; SELECT awty.x();");
+        assert!(why == "blocked" && fix.is_some_and(|fix| fix.starts_with("SELECT")), "{fix:?}");
+        assert_eq!(parted("it is running; wait"), ("it is running; wait", None));
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl Stop {
                         @else { (mark(Mark::Late, "Checks of rules wait:")) " a worker has not run them yet. " }
                         @if let Some(sentence) = sentence { (sentence) }
                     }
-                    @if let Some(fix) = self.0["fix"].as_str() { (command(fix)) }
+                    // Some remedies are no commands, such as "checks run on its primary".
+                    @if let Some(fix) = self.0["fix"].as_str() { @if fix.contains(';') { (command(fix)) } @else { p { "What to do: " (fix) "." } } }
                 }
             }
         }
@@ -65,11 +66,13 @@ mod tests {
     fn a_list_says_since_when_it_is_incomplete() {
         let told = |stop: Value| Stop(stop).banner_of("this list").into_string();
         let ago = |seconds| (crate::clock::now() - chrono::TimeDelta::seconds(seconds)).to_rfc3339();
-        let off = told(json!({"why": "awty.enabled is off", "fix": "ALTER", "is_off": true, "behind": ago(5)}));
+        let off = told(json!({"why": "awty.enabled is off", "fix": "ALTER;", "is_off": true, "behind": ago(5)}));
         assert!(off.contains("awty.enabled is off. Rows that became late since "), "{off}");
-        assert!(off.contains(" are not in this list.") && off.contains("<code>ALTER</code>"), "{off}");
+        assert!(off.contains(" are not in this list.") && off.contains("<code>ALTER;</code>"), "{off}");
         let off = told(json!({"why": "awty.enabled is off", "is_off": true, "behind": null}));
         assert!(off.contains("Rows that become late meanwhile are not in this list."), "{off}");
+        let standby = told(json!({"why": "this server is a standby", "fix": "checks run on its primary"}));
+        assert!(standby.contains("<p>What to do: checks run on its primary.</p>"), "{standby}");
         let paused = told(json!({"why": "job \"mail\" is paused", "is_off": false, "behind": null}));
         assert!(paused.contains("is paused. </p>"), "{paused}");
         let busy = told(json!({"why": null, "is_off": false, "behind": ago(60)}));
