@@ -14,6 +14,12 @@ pub fn say(code: Code, message: impl Into<String>, hint: impl Into<String>) -> W
     Words { code, message: message.into(), detail: None, hint: hint.into() }
 }
 
+/// Another transaction holds a lock for too long.
+pub fn busy(message: impl Into<String>) -> Words {
+    let hint = "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.";
+    say(Code::ERRCODE_LOCK_NOT_AVAILABLE, message, hint)
+}
+
 impl Words {
     pub fn detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
