@@ -106,9 +106,11 @@ BEGIN ATOMIC
             AND a.cleared_at IS NULL AND a.held_by IS NOT NULL AND awty_internal.lasts(a.held_until)
         UNION ALL
         SELECT coalesce(s.stopped_since, clock_timestamp()), 9223372036854775807, 8, s.rule, 'waiting',
+            -- PostgreSQL cannot subtract -infinity, at which the clock of a row can start.
             concat_ws(', ', 'stopped since ' || s.stopped_since::text,
-                format('stopped %s in all', (SELECT coalesce(sum(upper(p) - lower(p)), '0') FROM unnest(s.stops) AS p)
-                    + coalesce(greatest(clock_timestamp() - s.stopped_since, '0'), '0')))
+                CASE WHEN isfinite(lower(s.stops)) IS NOT FALSE AND isfinite(s.stopped_since) IS NOT FALSE
+                    THEN format('stopped %s in all', (SELECT coalesce(sum(upper(p) - lower(p)), '0') FROM unnest(s.stops) AS p)
+                        + coalesce(greatest(clock_timestamp() - s.stopped_since, '0'), '0')) END)
         FROM awty.rule AS r JOIN awty_internal.stop AS s ON s.rule = r.rule
         WHERE r.entity_name = explain.entity_name AND s.key = explain.entity_key AND s.there_at IS NULL
         UNION ALL

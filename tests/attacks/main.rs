@@ -9,6 +9,7 @@ mod alters;
 mod answers;
 mod commit_time;
 mod errors;
+mod explanations;
 mod foreign_jobs;
 mod functions;
 mod hijacks;
