@@ -139,7 +139,8 @@ fn alter_job(args: &Args) -> Result<()> {
     if function.is_some() && job.is_external() {
         refuse_while_leased(&job)?;
     }
-    for option in args.get::<Vec<Option<String>>>(16).unwrap_or_default().into_iter().flatten() {
+    for option in args.get::<Vec<Option<Text>>>(16).unwrap_or_default().into_iter().flatten() {
+        let option = option.to_string();
         if option == "notify" {
             job.notify = None;
         } else {

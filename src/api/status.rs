@@ -126,6 +126,7 @@ fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
 
 calls! {
     fn cannot_call -> Option<Vec<String>> = job_trouble;
+    fn nearest -> Option<Text> = nearest_name;
 }
 
 fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
@@ -151,9 +152,12 @@ fn as_max_lag(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<In
     }
 }
 
-#[pg_extern(sql = false)]
-fn nearest(wanted: &str, names: Vec<Option<String>>) -> Option<String> {
-    awty_core::nearest(wanted, names.iter().flatten().map(String::as_str)).map(str::to_owned)
+fn nearest_name(args: &Args) -> Result<Option<Text>> {
+    let names = args.get::<Vec<Option<Text>>>(1).unwrap_or_default();
+    let shown: Vec<(String, Text)> = names.into_iter().flatten().map(|name| (name.to_string(), name)).collect();
+    let Some(wanted) = args.get::<Text>(0) else { return Ok(None) };
+    let nearest = awty_core::nearest(&wanted.to_string(), shown.iter().map(|(shown, _)| shown.as_str()));
+    Ok(shown.iter().find(|(shown, _)| Some(shown.as_str()) == nearest).map(|(_, name)| name.clone()))
 }
 
 fn pair(error: &Error) -> Vec<String> {

@@ -89,11 +89,11 @@ fn alter(args: &Args) -> Result<()> {
     let until = args.get::<TimestampWithTimeZone>(5).map(clock::Timestamp::from);
     let note = args.text(6, "note", MAX_NOTE)?;
     let mut reset = Vec::new();
-    for limit in args.get::<Vec<Option<String>>>(7).unwrap_or_default().into_iter().flatten() {
-        if !LIMITS.contains(&limit.as_str()) {
-            return Err(LeaseError::UnknownLimit { limit, limits: &LIMITS }.into());
+    for limit in args.get::<Vec<Option<Text>>>(7).unwrap_or_default().into_iter().flatten() {
+        if !LIMITS.iter().any(|known| known.as_bytes() == limit.as_bytes()) {
+            return Err(LeaseError::UnknownLimit { limit: limit.to_string(), limits: &LIMITS }.into());
         }
-        reset.push(Text::from(limit.as_str()));
+        reset.push(limit);
     }
     let unblock = until == Some(clock::Timestamp::MIN) || reset.contains(&Text::from("blocked_until"));
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);

@@ -3,7 +3,7 @@
 //! Invariant: stored text keeps its bytes, because only messages are converted.
 
 use pgrx::callconv::{BoxRet, FcInfo};
-use pgrx::datum::Datum;
+use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
@@ -18,6 +18,11 @@ impl Text {
     pub fn datum(&self) -> pg_sys::Datum {
         // SAFETY: pointer and length are those of `self.0`, and PostgreSQL copies the bytes.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
+    }
+
+    unsafe fn copy(text: pg_sys::Datum) -> Self {
+        // SAFETY: the caller passes a text, whose bytes are copied.
+        unsafe { Self(pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(text.cast_mut_ptr())).to_vec()) }
     }
 
     pub fn len(&self) -> usize {
@@ -58,14 +63,21 @@ impl fmt::Display for Text {
 
 impl FromDatum for Text {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
-        if is_null {
-            return None;
-        }
-        // SAFETY: the trait guarantees a text, whose bytes are copied.
-        unsafe {
-            let varlena = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
-            Some(Self(pgrx::varlena_to_byte_slice(varlena).to_vec()))
-        }
+        // SAFETY: the trait guarantees a text.
+        (!is_null).then(|| unsafe { Self::copy(datum) })
+    }
+}
+
+// SAFETY: `unbox` copies the bytes, so that the result has no lifetime.
+unsafe impl UnboxDatum for Text {
+    type As<'src> = Self;
+
+    unsafe fn unbox<'src>(datum: Datum<'src>) -> Self
+    where
+        Self: 'src,
+    {
+        // SAFETY: the trait guarantees a text.
+        unsafe { Self::copy(datum.sans_lifetime()) }
     }
 }
 

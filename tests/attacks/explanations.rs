@@ -1,4 +1,5 @@
 use crate::field::Field;
+use awty_testkit::fixture::refusal;
 
 #[test]
 fn a_stop_since_minus_infinity_breaks_no_explanation_of_another_role() {
@@ -23,4 +24,35 @@ fn a_stop_since_minus_infinity_breaks_no_explanation_of_another_role() {
     field.sql("mallory", "UPDATE mallory.orders SET halted = false; UPDATE mallory.orders SET halted = true");
     assert_eq!(explained(), "hers it is not due yet; his stopped since T");
     field.sql("alice", "SELECT * FROM awty.late");
+}
+
+#[test]
+fn names_that_are_not_utf8_break_no_explanation() {
+    let field = Field::new();
+    for (database, encoding, name) in [("latin", "LATIN1", "café"), ("bytes", "SQL_ASCII", "caf\\351")] {
+        field.sql(
+            "postgres",
+            &format!("CREATE DATABASE {database} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'"),
+        );
+        field.cluster.create_extension(database);
+        field.cluster.execute(database, &["GRANT USAGE ON SCHEMA awty TO alice, mallory"]);
+        let client = |role| field.cluster.client(database, role);
+        client("mallory")
+            .batch_execute(&format!(
+                "SELECT awty.register('his'); SELECT awty.schedule(E'{name}', '1', 'his', after => '1 hour');
+                 SELECT awty.allow('his', 'alice', 'read')"
+            ))
+            .unwrap();
+        let mut alice = client("alice");
+        alice.batch_execute("SET client_min_messages = warning").unwrap();
+        for unknown in ["orders", "caf\\351\\351", "\\351"] {
+            let count = format!("SELECT count(*) = 0 FROM awty.explain(E'{unknown}', '1')");
+            assert!(alice.query_one(&count, &[]).unwrap().get::<_, bool>(0), "{encoding}: {unknown}");
+        }
+        let near = "SELECT awty_internal.nearest(E'caf\\351\\351', ARRAY[NULL, 'orders', E'caf\\351']) = E'caf\\351'";
+        let mut postgres = client("postgres");
+        assert!(postgres.query_one(near, &[]).unwrap().get::<_, bool>(0), "{encoding}");
+        let reset = "SELECT awty.alter('his', reset => ARRAY[E'caf\\351'])";
+        assert_eq!(refusal(&mut client("mallory"), reset).message, "option \"caf?\" does not exist or has no default");
+    }
 }

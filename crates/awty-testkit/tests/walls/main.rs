@@ -150,3 +150,15 @@ fn awty_core_knows_neither_postgresql_nor_a_clock() {
     let chrono = manifest.lines().find(|line| line.starts_with("chrono")).unwrap();
     assert!(chrono.contains("default-features = false") && !chrono.contains("clock") && !chrono.contains("now"));
 }
+
+/// pgrx makes a `String` of any bytes, so a text of a database with another encoding than UTF-8 would be undefined
+/// behaviour.
+#[test]
+fn texts_from_sql_are_bytes() {
+    let sources = Source::all("src");
+    let found = |source: &Source| -> Vec<String> {
+        source.strings.iter().map(|name| format!("{}: {name}", source.file)).collect()
+    };
+    let found: Vec<String> = sources.iter().flat_map(found).collect();
+    assert!(found.is_empty(), "use Text instead of String or &str:\n{}", found.join("\n"));
+}

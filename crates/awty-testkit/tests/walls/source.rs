@@ -2,7 +2,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
-use syn::{ItemMod, ItemUse, Macro, UseTree, Visibility};
+use syn::{ExprMethodCall, FnArg, ItemFn, ItemMod, ItemUse, Macro, UseTree, Visibility};
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -17,6 +17,8 @@ pub struct Source {
     pub children: Vec<String>,
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
+    /// Functions of SQL with an argument of the type `String` or `&str`, and calls of `get` for such a value.
+    pub strings: Vec<String>,
     inline: Vec<String>,
 }
 
@@ -124,6 +126,26 @@ impl<'ast> Visit<'ast> for Source {
         }
     }
 
+    fn visit_item_fn(&mut self, item: &'ast ItemFn) {
+        if item.attrs.iter().any(|attribute| attribute.path().is_ident("pg_extern")) {
+            let takes = |arg: &FnArg| matches!(arg, FnArg::Typed(arg) if Strings::are_in(|v| v.visit_type(&arg.ty)));
+            if item.sig.inputs.iter().any(takes) {
+                self.strings.push(item.sig.ident.to_string());
+            }
+        }
+        visit::visit_item_fn(self, item);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
+        if call.method == "get"
+            && let Some(kind) = &call.turbofish
+            && Strings::are_in(|visitor| visitor.visit_angle_bracketed_generic_arguments(kind))
+        {
+            self.strings.push("get".into());
+        }
+        visit::visit_expr_method_call(self, call);
+    }
+
     /// Skips the path in `pub(super)`, because the path does not use the module that it names.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
@@ -135,6 +157,23 @@ impl<'ast> Visit<'ast> for Source {
     fn visit_macro(&mut self, called: &'ast Macro) {
         self.visit_path(&called.path);
         self.search(called.tokens.clone());
+    }
+}
+
+#[derive(Default)]
+struct Strings(bool);
+
+impl Strings {
+    fn are_in(visit: impl FnOnce(&mut Self)) -> bool {
+        let mut strings = Self::default();
+        visit(&mut strings);
+        strings.0
+    }
+}
+
+impl<'ast> Visit<'ast> for Strings {
+    fn visit_ident(&mut self, name: &'ast proc_macro2::Ident) {
+        self.0 |= name == "String" || name == "str";
     }
 }
 
