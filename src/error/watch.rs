@@ -123,6 +123,9 @@ pub enum WatchError {
     Changed {
         rule: String,
     },
+    Busy {
+        rule: String,
+    },
 }
 
 impl WatchError {
@@ -341,6 +344,11 @@ impl WatchError {
                 Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
                 format!("could not serialize access: rule \"{rule}\" has changed the check or the alert of the row"),
                 "Try the transaction again.",
+            ),
+            WatchError::Busy { rule } => say(
+                Code::ERRCODE_LOCK_NOT_AVAILABLE,
+                format!("checks or alerts of rule \"{rule}\" are locked by another transaction"),
+                "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
             ),
         }
     }

@@ -86,6 +86,9 @@ fn watch_table(args: &Args) -> Result<Text> {
         },
         None => false,
     };
+    if replaces {
+        drop(job::lock(&name)); // waits before drop_all() locks the table against reads
+    }
     rule_objects::drop_all(&name, &table);
     let mut expressions = vec![("until", &there)];
     expressions.extend(starts.as_ref().map(|(argument, start)| (*argument, start)));
@@ -390,9 +393,6 @@ fn unwatch_rule(args: &Args) -> Result<i64> {
         let (relation, owner) =
             table.map_or_else(Default::default, |table| (table.qualified(), catalog::role_label(table.owner)));
         return Err(WatchError::NotTableOwner { relation, owner, caller: catalog::role_label(caller) }.into());
-    }
-    if table::describe(rule.relation).is_some() {
-        table_lock::against_writes(rule.relation);
     }
     end_rule::rule(&rule).map_err(|_| WatchError::Changed { rule: name.to_string() }.into())
 }

@@ -1,9 +1,9 @@
 //! Ends a rule, or all checks of a job. Keeps the cleared alerts and the history.
 
-use super::statements::{alert, cleared_alert, stop};
+use super::statements::{alert, cleared_alert, rule_check, stop};
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
-use crate::pg::{clock, table};
+use crate::pg::{clock, table, table_lock};
 use crate::rule::statements::rule::{self, Rule};
 use crate::rule::statements::{rule_function, rule_objects};
 use crate::shmem::wakeup;
@@ -14,6 +14,10 @@ use awty_core::Outcome;
 pub struct Unseen;
 
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
+    if table::describe(rule.relation).is_some() {
+        table_lock::against_writes(rule.relation);
+    }
+    lock(&rule.name);
     if let Some(table) = table::describe(rule.relation) {
         rule_objects::drop_all(&rule.name, &table);
     }
@@ -26,6 +30,16 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     stop::remove_all(name);
     rule::remove(name);
     Ok(count)
+}
+
+/// Waits for other transactions, but no longer than `PATIENCE`. The wait comes before the lock that drops the rule's
+/// triggers, because every reader of the table would wait behind that lock.
+fn lock(name: &Text) {
+    drop(job::lock(name));
+    rule_check::waiting_for(name, || {
+        future_job::lock_job(name, None);
+        alert::lock_all(name);
+    });
 }
 
 /// Locks the job first, because a concurrent `awty.watch()` may move the rule to another table.

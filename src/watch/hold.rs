@@ -9,6 +9,7 @@ use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::Clocks;
 use super::written::note as announce;
 use crate::pg::reraise::reported;
+use crate::pg::subtransaction::undone_or_raised;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
@@ -44,7 +45,8 @@ pub fn release(watched: &Watched, key: &Text) -> bool {
 fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     let keys = std::slice::from_ref(key);
     let scheduled_at = rule_check::pending(&watched.rule, keys).pop()?.scheduled_at;
-    let (_, row) = reported(|| watched.source.by_keys(keys)).pop()?;
+    // The end of the subtransaction releases the lock on the table, which the caller may not even read.
+    let (_, row) = undone_or_raised(|| reported(|| watched.source.by_keys(keys))).pop()?;
     let clocks = Clocks::read(watched, keys);
     let RowState::Waiting { start, stops, .. } = row.state.found(scheduled_at, clocks.stops(key)) else { return None };
     let since = watched.since(start);

@@ -240,3 +240,60 @@ fn a_sweep_that_stays_locked_keeps_no_other_sweep_waiting() {
     let swept = "SELECT array_agg(rule) = '{second}' FROM awty.rule WHERE swept_at > now() - interval '1 day'";
     field.cluster.await_sql(DB, "the sweep", swept);
 }
+
+#[test]
+fn a_hold_keeps_no_lock_on_the_table_of_the_rule() {
+    let field = Field::new();
+    watch(&field, "alice", "t");
+    field.sql(
+        "alice",
+        "INSERT INTO alice.t VALUES (2, now() + interval '1 day', 'n'); SELECT awty.allow('t', 'mallory')",
+    );
+    let mut holding = field.client("mallory");
+    holding.batch_execute("BEGIN; SELECT awty.hold('t', '1', 't'), awty.hold('t', '2', 't')").unwrap();
+    field.sql("alice", "BEGIN; LOCK TABLE alice.t IN ACCESS EXCLUSIVE MODE NOWAIT");
+    holding.batch_execute("COMMIT").unwrap();
+    let held =
+        "SELECT count(*) FROM awty.alert WHERE held_by = 'mallory'::regrole AND (level > 0) = (entity_key = '1')";
+    assert_eq!(field.one::<i64>("postgres", held), 2);
+}
+
+#[test]
+fn rows_of_a_rule_that_stay_locked_keep_no_reader_of_the_table_waiting() {
+    let field = Field::new();
+    for rule in ["checks", "walks"] {
+        watch(&field, "alice", rule);
+    }
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.alerts (id bigint PRIMARY KEY, at timestamptz, s text);
+         SELECT awty.watch('alice.alerts', since => 'at', until => $$s = 'y'$$, within => '1 s');
+         INSERT INTO alice.alerts VALUES (1, now())",
+    );
+    let at_last_level = "SELECT (SELECT count(*) FROM awty.alert WHERE rule = 'alerts') = 1
+        AND NOT EXISTS (SELECT FROM awty.future_job WHERE job = 'alerts' AND entity_name = 'alerts')";
+    field.cluster.await_sql(DB, "the alert without a check", at_last_level);
+    let replace = "SELECT awty.watch('alice.walks', since => 'at', until => $$s = 'y'$$, within => '2 s', rule => 'walks', replace => true)";
+    for (rule, held, wanted) in [
+        ("checks", "awty.hold('checks', '1', 'checks')", "SELECT awty.unwatch('checks')"),
+        ("alerts", "awty.hold('alerts', '1', 'alerts')", "SELECT awty.unwatch('alerts')"),
+        ("walks", "awty.schedule('awty.backfill', 'walks', 'walks', after => '1 day')", replace),
+    ] {
+        field.sql("alice", &format!("SELECT awty.allow('{rule}', 'mallory')"));
+        let mut holding = field.client("mallory");
+        holding.batch_execute(&format!("BEGIN; SELECT {held}")).unwrap();
+        let mut alice = field.client("alice");
+        let waiting = std::thread::spawn(move || answer(&mut alice, wanted));
+        let locks = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alice' AND wait_event_type = 'Lock'),
+            EXISTS (SELECT FROM pg_locks WHERE relation = ANY ('{alice.checks,alice.alerts}'::regclass[]) AND mode = 'AccessExclusiveLock')";
+        let mut postgres = field.client("postgres");
+        field.cluster.await_that("alice to wait", PATIENCE, || {
+            let row = postgres.query_one(locks, &[]).unwrap();
+            assert!(!row.get::<_, bool>(1), "{wanted} keeps readers waiting");
+            if row.get(0) || waiting.is_finished() { Ok(()) } else { Err(String::new()) }
+        });
+        assert_eq!(waiting.join().unwrap(), "55P03", "{wanted}");
+        holding.batch_execute("ROLLBACK").unwrap();
+        field.sql("alice", wanted);
+    }
+}

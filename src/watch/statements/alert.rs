@@ -168,6 +168,11 @@ statement! {
     c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL)"
 }
 
+statement! {
+    pub fn lock_all(rule: &Text) -> Vec<i64> = query,
+    c"SELECT a.id FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL ORDER BY a.entity_key FOR UPDATE"
+}
+
 pub fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()

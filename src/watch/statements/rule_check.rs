@@ -1,5 +1,7 @@
+use crate::error::WatchError;
 use crate::pg::text::Text;
 use crate::rule::statements::rule::Rule;
+use crate::store::patience;
 use crate::store::typed::{Outcome, row, statement};
 use awty_core::Time;
 use pgrx::pg_sys;
@@ -156,10 +158,16 @@ pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all(&rule.name, &rule.entity_name, keys, slots, by.role, by.at);
 }
 
+/// Waits for transactions that have locked rows of the rule, but no longer than `PATIENCE`.
+pub fn waiting_for<R>(rule: &Text, run: impl FnOnce() -> R) -> R {
+    patience::wait(|| WatchError::Busy { rule: rule.to_string() }.into(), run)
+}
+
 /// Schedules a walk or a sweep for now. If its check is already pending, writes the check again, so that a concurrent
 /// run of the check is rolled back.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
-    put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
+    let put = || put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
+    waiting_for(rule, put);
 }
 
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
