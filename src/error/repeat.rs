@@ -18,6 +18,7 @@ pub fn hint(error: &RepeatError, job: &str, zone: Option<&str>) -> String {
             _ => "Use zone => 'Europe/Berlin' or zone => 'UTC'.".into(),
         },
         RepeatError::Every(_) => "Use '1 day' for the same time of each day, or '24 hours' for real time.".into(),
+        RepeatError::EveryTooLong => "Use a shorter interval.".into(),
         RepeatError::NeverOpen(_) => "Use times at which the calendar is open, or another calendar.".into(),
         RepeatError::TooClose { closest, slot } => {
             let seconds = closest.num_seconds().max(1);

@@ -6,9 +6,10 @@ use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CRON, MAX_ZONE};
 use crate::call::zone_name;
 use crate::error::{Error, Result};
+use crate::pg::clock;
 use crate::pg::zone::{self, Local};
 use awty_core::Time;
-use awty_core::repeat::{RepeatError, Rhythm, Zone, check_length};
+use awty_core::repeat::{RepeatError, Rhythm, Zone, check_every, check_length};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 
@@ -27,6 +28,9 @@ pub fn read(args: &Args, first: usize, job: &str, calendar: Option<&Known>) -> R
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
     let zone = args.text(first + 2, "zone", MAX_ZONE)?.map(|zone| zone.to_string());
     let rhythm = Rhythm::new(every, cron.as_deref()).map_err(|error| refused(error, job))?;
+    if let Some(every) = args.get::<Interval>(first) {
+        check_every(clock::delta(&every)).map_err(|error| refused(error, job))?;
+    }
     let zone = match zone {
         Some(zone) => zone_name::known(zone)?,
         None => rhythm.without_zone().map(|()| "UTC".to_owned()).map_err(|error| match calendar {

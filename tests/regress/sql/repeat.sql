@@ -47,7 +47,7 @@ SELECT test.repeat($$every => NULL$$);
 SELECT cron, test.repeat(format('cron => %L, zone => %L', cron, 'UTC')) FROM unnest(ARRAY['', '0 25 * * *', '0 0 30 2 *', '* * *',
     '@reboot', '0 9 ? * *', '0 9 15W * *', 'H 9 * * *', '0 9 * * 5L', '0 9 * * 1#2', '0 0 9 1 1 * 2027', '0 22-6 * * *', '5/15 * * * *', '*/10 * * * * *']) AS cron;
 SELECT test.repeat(format('cron => %L', repeat('1,', 600)));
-SELECT every, test.repeat(format('every => %L, zone => %L', every, 'UTC')) FROM unnest('{0, -1 hour, 1 day 1 hour, 30 s, 1 month -1 day}'::interval[]) AS every;
+SELECT every, test.repeat(format('every => %L, zone => %L', every, 'UTC')) FROM unnest('{0, -1 hour, 1 day 1 hour, 30 s, 1 month -1 day, 36526 days}'::interval[]) AS every;
 -- A zone is required if the result depends on the zone. The zone must be a name.
 SELECT test.repeat($$cron => '0 9 * * *'$$);
 SELECT test.repeat($$every => '1 day'$$);

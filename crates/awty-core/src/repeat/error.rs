@@ -2,7 +2,7 @@ use super::cron::Unreadable;
 use super::every::EveryError;
 use super::{Cron, Every, Rhythm};
 use crate::Width;
-use crate::argument_limits::{MAX_OCCURRENCES, MAX_SHIFT};
+use crate::argument_limits::{MAX_OCCURRENCES, MAX_RULE_LENGTH, MAX_SHIFT};
 use crate::limits::Shown;
 use chrono::TimeDelta;
 use std::fmt;
@@ -14,6 +14,7 @@ pub enum RepeatError {
     },
     Unreadable(Unreadable),
     Every(EveryError),
+    EveryTooLong,
     NeedsZone(String),
     NeverComes(String),
     NoneBeforeEnd(String),
@@ -37,6 +38,9 @@ impl fmt::Display for RepeatError {
             Self::EveryOrCron { both: false } => f.write_str("one of the arguments \"every\" and \"cron\" is required"),
             Self::Unreadable(error) => error.fmt(f),
             Self::Every(error) => error.fmt(f),
+            Self::EveryTooLong => {
+                write!(f, "argument \"every\" must not be longer than {}", Shown(MAX_RULE_LENGTH))
+            }
             Self::NeedsZone(rhythm) => write!(f, "{rhythm} needs a time zone"),
             Self::NeverComes(rhythm) => write!(f, "{rhythm} never comes"),
             Self::NoneBeforeEnd(rhythm) => write!(f, "{rhythm} does not come before it ends"),
@@ -88,6 +92,11 @@ impl Rhythm {
 
 pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), RepeatError> {
     if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
+}
+
+/// `None` is a period that is too long for a [`TimeDelta`].
+pub fn check_every(every: Option<TimeDelta>) -> Result<(), RepeatError> {
+    if every.is_some_and(|every| every <= MAX_RULE_LENGTH) { Ok(()) } else { Err(RepeatError::EveryTooLong) }
 }
 
 pub fn check_max(max: i64) -> Result<usize, RepeatError> {
@@ -170,6 +179,14 @@ mod tests {
         let before = later - TimeDelta::microseconds(1);
         let none = r#"cron expression "0 0 1 1 *" does not come before it ends"#;
         assert_eq!(refused(cron("0 0 1 1 *"), None, Some(before)), none);
+    }
+
+    #[test]
+    fn a_period_is_at_most_a_century() {
+        assert_eq!(check_every(Some(TimeDelta::days(36_525))), Ok(()));
+        let error = check_every(Some(TimeDelta::days(36_525) + TimeDelta::microseconds(1))).unwrap_err();
+        assert_eq!(error.to_string(), r#"argument "every" must not be longer than 36525 days"#);
+        assert_eq!(check_every(None), Err(error));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub mod occurrence;
 pub use change::Change;
 pub use changes::{Changes, Remembered};
 pub use cron::Cron;
-pub use error::{RepeatError, check_length, check_max};
+pub use error::{RepeatError, check_every, check_length, check_max};
 pub use every::Every;
 pub use local_time::{Fixed, Span, Zone};
 pub use occurrence::{Occurrence, Passed};

@@ -145,6 +145,35 @@ fn plans_of_others_hide_no_other_part_of_a_view() {
 }
 
 #[test]
+fn a_period_of_thousands_of_years_breaks_no_view_of_another_role() {
+    let (shop, gateway, _) = open();
+    shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO other"]);
+    let mut other = shop.cluster.client("postgres", "other");
+    let plan =
+        "CREATE FUNCTION yearly() RETURNS void LANGUAGE sql AS 'SELECT'; SELECT awty.register('yearly', 'yearly');
+        SELECT awty.repeat('yearly', every => '100 years', zone => 'UTC'); SELECT awty.allow('yearly', 'app', 'read')";
+    other.batch_execute(plan).unwrap();
+    for every in ["101 years", "36526 days", "876600 hours 1 us", "178956970 years"] {
+        let longer = format!("SELECT awty.repeat('yearly', every => '{every}', zone => 'UTC')");
+        let refused = other.batch_execute(&longer).unwrap_err();
+        let told = refused.as_db_error().map(|error| error.message().to_owned());
+        assert_eq!(told.as_deref(), Some("argument \"every\" must not be longer than 36525 days"), "{every}");
+    }
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 day')");
+    shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
+    // As if the periods were older than the limit.
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "UPDATE awty_internal.repetition SET every = '10000 years'",
+            "UPDATE awty_http.endpoint SET every = '10000 years'",
+            "UPDATE awty.future_job SET next_check_at = now() - interval '1 minute' WHERE job = 'http.app'",
+        ],
+    );
+    Browser::of(&shop, &gateway, "app", "read").shows("/", &[]);
+}
+
+#[test]
 fn a_person_chooses_the_zone_of_times() {
     let (shop, gateway, _) = open();
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 h')");

@@ -31,6 +31,7 @@ pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'n
     FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
 /// Reads the failing endpoints by a partial index. Also reads the endpoints whose next call is late by more than the
 /// endpoint's period. The period of a cron expression lasts from the late call to the next time of the expression.
+/// `least` keeps the time in range, because an endpoint can be older than the limit of a period.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         (SELECT w.id, w.uri, w.failing_since AS since, false AS waits FROM awty_http.endpoint AS w
@@ -40,7 +41,7 @@ pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'u
             SELECT c.entity_name, c.entity_key, c.job, c.next_check_at FROM awty.future_job AS c
             WHERE c.job = t.job AND NOT c.held AND c.next_check_at < pg_catalog.now() - '10 s'::interval ORDER BY c.next_check_at, c.id LIMIT 1000) AS f
         JOIN awty_http.endpoint AS w ON w.entity_name = f.entity_name AND w.entity_key = f.entity_key AND w.job = f.job
-        WHERE NOT w.paused AND w.failing_since IS NULL AND CASE WHEN w.cron IS NULL THEN f.next_check_at < pg_catalog.now() - w.every
+        WHERE NOT w.paused AND w.failing_since IS NULL AND CASE WHEN w.cron IS NULL THEN f.next_check_at < pg_catalog.now() - least(w.every, '36525 days')
             ELSE EXISTS (SELECT FROM awty_http_internal.coming(NULL, w.cron, coalesce(w.zone, pg_catalog.current_setting('TimeZone')),
                 f.next_check_at, 1, w.starts) AS o (at) WHERE o.at < pg_catalog.now()) END) AS e
     ORDER BY e.since LIMIT $1";
@@ -62,7 +63,8 @@ pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
     WHERE NOT EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.entity_name = h.entity_name AND e.entity_key = h.entity_key AND e.job = j.job OFFSET 0)
     LIMIT $1) AS ended";
 /// Finds repeating jobs whose last run failed, or whose last success is longer ago than the period of the next check. The
-/// period of a cron expression, or in a calendar, lasts from the last success to the next planned time.
+/// period of a cron expression, or in a calendar, lasts from the last success to the next planned time. `least` is as in
+/// [`ENDPOINTS`].
 pub const BEHIND: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', j.job, 'every', ", ms!("r.every"), ", 'cron', r.cron, 'last', s.last_success_at)
     FROM awty.job AS j CROSS JOIN LATERAL (
@@ -72,7 +74,7 @@ pub const BEHIND: &str = concat!(
     JOIN awty.job_status AS s ON s.job = j.job
     WHERE j.function_name IS NOT NULL AND NOT s.paused
       AND NOT EXISTS (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND c.attempt > 0)
-      AND (CASE WHEN r.cron IS NULL AND r.calendar IS NULL THEN s.last_success_at + r.every
+      AND (CASE WHEN r.cron IS NULL AND r.calendar IS NULL THEN s.last_success_at + least(r.every, '36525 days')
               ELSE (SELECT o.at + r.jitter FROM awty_http_internal.coming(r.every, r.cron, r.zone, s.last_success_at, 1, r.starts, r.calendar) AS o (at)) END
           < pg_catalog.clock_timestamp() - 2 * pg_catalog.current_setting('awty.slot')::interval
         OR coalesce(s.last_failure_at > s.last_success_at, s.last_failure_at IS NOT NULL))
