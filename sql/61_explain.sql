@@ -35,12 +35,28 @@ BEGIN ATOMIC
         FROM awty.future_job_history AS h
         WHERE h.entity_name = explain.entity_name AND h.entity_key = explain.entity_key
         ORDER BY h.finished_at DESC LIMIT 100
+    -- Another role can have thousands of checks of the entity, so the caller's own ones come first.
+    ), ranked AS MATERIALIZED (
+        SELECT f.id, f.job, f.scheduled_at, f.scheduled_by, f.first_check_at, f.next_check_at, f.attempt,
+            row_number() OVER (ORDER BY (awty_internal.can_become(f.scheduled_by) OR awty_internal.can_become(j.role)) IS TRUE DESC,
+                f.next_check_at, f.id) AS place
+        FROM awty.future_job AS f
+        LEFT JOIN awty.job AS j ON j.job = f.job
+        WHERE f.entity_name = explain.entity_name AND f.entity_key = explain.entity_key
     ), pending AS (
         SELECT f.id, f.job, f.scheduled_at, f.scheduled_by, f.first_check_at, f.next_check_at, f.attempt, s.rank, s.why, s.mend, u.runs, u.started_at, u.lateness, u.sqlstate, u.message
-        FROM awty.future_job AS f
-        JOIN awty_internal.standing AS s ON s.id = f.id
+        FROM ranked AS f
+        CROSS JOIN LATERAL (SELECT t.rank, t.why, t.mend FROM awty_internal.standing AS t WHERE t.id = f.id LIMIT 1) AS s
         LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
-        WHERE f.entity_name = explain.entity_name AND f.entity_key = explain.entity_key
+        WHERE f.place <= 100
+    -- The search for the next times of one repetition can take milliseconds.
+    ), repeated AS MATERIALIZED (
+        SELECT r.job, r.next_check_at, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar,
+            row_number() OVER (ORDER BY (awty_internal.can_become(r.repeated_by) OR awty_internal.can_become(j.role)) IS TRUE DESC,
+                r.next_check_at, r.job) AS place
+        FROM awty.repetition AS r
+        LEFT JOIN awty.job AS j ON j.job = r.job
+        WHERE r.entity_name = explain.entity_name AND r.entity_key = explain.entity_key AND r.next_check_at IS NOT NULL
     ), shown AS MATERIALIZED (
         SELECT h.scheduled_at AS at, h.id, 1 AS step, h.job, 'scheduled' AS event,
             format('by %s, for %s', h.scheduled_by, h.first_check_at) AS detail
@@ -81,10 +97,14 @@ BEGIN ATOMIC
         SELECT o.at, 9223372036854775807, 7, r.job, 'next',
             format('repeated %s, %s%s', coalesce('every ' || r.every::text,
                 'at ' || r.cron), r.zone, ', while ' || quote_ident(r.calendar) || ' is open')
-        FROM awty.repetition AS r
+        FROM repeated AS r
         CROSS JOIN LATERAL awty_internal.coming(r.every, r.cron, r.zone, greatest(r.next_check_at, clock_timestamp()), 3, r.starts, r.calendar) AS o (at)
-        WHERE r.entity_name = explain.entity_name AND r.entity_key = explain.entity_key
-            AND r.next_check_at IS NOT NULL AND (r.ends IS NULL OR o.at <= r.ends)
+        WHERE r.place <= 20 AND (r.ends IS NULL OR o.at <= r.ends)
+        UNION ALL
+        SELECT NULL, NULL, NULL, NULL, 'left out', format('%s more pending checks, %s more repetitions', c.checks, c.repetitions)
+        FROM (SELECT (SELECT count(*) FROM ranked AS f WHERE f.place > 100) AS checks,
+                (SELECT count(*) FROM repeated AS r WHERE r.place > 20) AS repetitions) AS c
+        WHERE c.checks > 0 OR c.repetitions > 0
         UNION ALL
         SELECT a.raised_at, a.id, 8, a.rule, 'waiting',
             format('late since %s: alert %s of level %s is open%s', a.due_at, a.id, a.level,
@@ -144,7 +164,7 @@ BEGIN ATOMIC
     ORDER BY e.at, e.id, e.step;
 END;
 
-COMMENT ON FUNCTION awty.explain(text, text) IS 'Shows the past, present and future of one entity in the order of time: its last hundred finished checks, its pending checks and why each does not run now, and its open alerts';
+COMMENT ON FUNCTION awty.explain(text, text) IS 'Shows the past, present and future of one entity in the order of time: its last hundred finished checks, its pending checks and why each does not run now, and its open alerts; of many pending checks and repetitions it shows 100 and 20, first those of the caller, and says how many are left out';
 
 -- Calls only functions in awty, because a caller has no USAGE on awty_internal.
 CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)

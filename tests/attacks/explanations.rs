@@ -56,3 +56,30 @@ fn names_that_are_not_utf8_break_no_explanation() {
         assert_eq!(refusal(&mut client("mallory"), reset).message, "option \"caf?\" does not exist or has no default");
     }
 }
+
+#[test]
+fn many_repetitions_of_another_role_make_no_long_explanation() {
+    let field = Field::new();
+    field.job("alice", "hers", "BEGIN RETURN NULL; END");
+    let repeat = |job: &str, starts: &str| {
+        format!(
+            "awty.repeat({job}, every => '1 hour', entity_name => 'orders', entity_key => '0', starts => now() + interval '{starts}')"
+        )
+    };
+    field.sql("alice", &format!("SELECT {}", repeat("'hers'", "2 days")));
+    field.sql(
+        "mallory",
+        &format!(
+            "DO $$ BEGIN FOR n IN 1..130 LOOP
+                 PERFORM awty.register('his' || n); PERFORM {}; PERFORM awty.allow('his' || n, 'alice', 'read');
+             END LOOP; END $$",
+            repeat("'his' || n", "1 day")
+        ),
+    );
+    let shown = "SELECT concat_ws(' ', count(*) FILTER (WHERE detail = 'it is not due yet'), count(*) FILTER (WHERE detail LIKE 'repeated%'),
+        count(*) FILTER (WHERE job = 'hers'), string_agg(detail, ';') FILTER (WHERE event = 'left out')) FROM awty.explain('orders', 0)";
+    let expected = "100 60 5 31 more pending checks, 111 more repetitions";
+    assert_eq!(field.one::<String>("alice", shown), expected);
+    field.sql("mallory", "SELECT count(awty.cancel('orders', '0', 'his' || n)) FROM generate_series(1, 120) AS n");
+    assert_eq!(field.one::<String>("alice", shown), "11 33 5");
+}

@@ -4,8 +4,8 @@ use super::calls::Last;
 use super::fail::{Fail, View};
 use super::form::{Form, see};
 use super::parts::{
-    Mark, button, command, due, empty, entity, entity_place, is_late, job, mark, outcome, select, string, table, text,
-    time,
+    Mark, button, command, due, empty, entity, entity_place, is_late, job, mark, none, outcome, select, string, table,
+    text, time,
 };
 use super::stop::Stop;
 use super::visit::Visit;
@@ -84,7 +84,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let event = |row: &&Value| {
         vec![
             time(&row["at"]),
-            job(string(&row["job"])),
+            row["job"].as_str().map_or_else(none, job),
             happened(string(&row["event"])),
             html! { (string(&row["detail"])) },
         ]
