@@ -97,7 +97,7 @@ pub fn say_blocked(job: &Job, target: &Text, now: Time) {
     }
     let is_new = |asked: &mut HashSet<_>| asked.len() < MAX_ASKED && asked.insert((job.name.clone(), target.clone()));
     if job.is_external() && ASKED.with_borrow_mut(is_new) {
-        for (_, found) in target::read(&job.name, std::slice::from_ref(target), now) {
+        for (_, found) in target::limits(&job.name, std::slice::from_ref(target)) {
             let state = match found.standing(now) {
                 Standing::Blocked(_) => "is blocked",
                 Standing::Open(_) => "keeps failing",

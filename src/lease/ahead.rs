@@ -4,6 +4,7 @@
 //! of leases do not delay other roles' claims.
 
 use super::statements::lease;
+use super::statements::live::{self, Live};
 use crate::pg::text::Text;
 use crate::store::job::Job;
 use awty_core::Time;
@@ -18,7 +19,7 @@ thread_local! {
     static COUNTED: RefCell<HashMap<Text, i64>> = RefCell::default();
 }
 
-pub fn of_jobs(jobs: &[Job], now: Time) -> impl Iterator<Item = (&Job, Ahead)> {
+pub fn of_jobs(jobs: &[Job], now: Time, with_targets: bool) -> impl Iterator<Item = (&Job, Ahead, Live)> {
     let few = (MOST / i64::try_from(jobs.len()).unwrap_or(MOST).max(1)).max(FEW_AT_LEAST);
     let is_shared = jobs.len() > 1;
     let mut in_order: Vec<&Job> = jobs.iter().filter(|job| !job.paused).collect();
@@ -26,16 +27,19 @@ pub fn of_jobs(jobs: &[Job], now: Time) -> impl Iterator<Item = (&Job, Ahead)> {
     let mut left = MOST;
     in_order.into_iter().map(move |job| {
         let most = left.max(few);
-        let (ahead, live) = lease::ahead(&job.name, now, is_shared.then_some(most));
+        let leases = live::read(&job.name, now, is_shared.then_some(most), with_targets);
+        let live = leases.count;
+        let is_cut = is_shared && live >= most;
+        let ahead = Ahead { expiry: leases.first_expiry, ..lease::ahead(&job.name, now, &leases, is_cut) };
         if is_shared {
             COUNTED.with_borrow_mut(|counted| {
                 let known = counted.entry(job.name.clone()).or_default();
-                *known = if live < most { live } else { live.max(*known) };
+                *known = if is_cut { live.max(*known) } else { live };
             });
+            if (few..most).contains(&live) {
+                left -= live;
+            }
         }
-        if (few..most).contains(&live) {
-            left -= live;
-        }
-        (job, ahead)
+        (job, ahead, leases)
     })
 }

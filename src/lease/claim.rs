@@ -2,7 +2,8 @@
 //! writes nothing if no check is due.
 
 use super::statements::lease::{self, DueCheck, NewLeases};
-use super::target::{self, Chosen};
+use super::statements::{live, target as targets};
+use super::target::{self, Chosen, Search};
 use super::{ahead, arrays, expire};
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CLAIM, MAX_WORKER};
@@ -58,7 +59,8 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     let mut served = HashSet::new();
     if let Some(able_since) = able_since(here) {
         let now = clock::now();
-        let due = ahead::of_jobs(&jobs, now).filter(|(_, ahead)| ahead.is_due).map(|(job, _)| job).collect();
+        let ahead = ahead::of_jobs(&jobs, now, false);
+        let due = ahead.filter(|(_, ahead, _)| ahead.is_due).map(|(job, ..)| job).collect();
         let claim = Claim { here, able_since, worker: &worker, jobs: jobs.len(), max: max.unsigned_abs() as usize };
         let turns: Vec<Turn> =
             lock_claims(due, jobs.len() == 1).into_iter().filter_map(|job| claim.choose(job)).collect();
@@ -125,12 +127,14 @@ impl Claim<'_> {
         if !over.is_empty() {
             expire::book(&job, &over, now, until);
         }
+        let is_known = targets::any(&job.name);
+        let live = live::read(&job.name, now, None, is_known);
         let able_since = job.resumed_at.map_or(self.able_since, |resumed| resumed.max(self.able_since));
         let running = self.running();
         let (mut due, mut limit, mut stuck, mut is_all) = (Vec::new(), self.max, 0, false);
         for _ in 0..ROUNDS {
             let now = clock::now();
-            let found = lease::due(&job.name, now, limit + stuck);
+            let found = lease::due(&job.name, now, limit + stuck, &live);
             is_all = found.len() < limit + stuck;
             let mut others: Vec<i64>;
             (due, others) = split(found, |due| runs(&job, due, able_since, now));
@@ -147,7 +151,9 @@ impl Claim<'_> {
             limit = limit.max(AT_LEAST);
         }
         let now = clock::now();
-        let mut chosen = target::choose(self.here, &job.name, self.jobs, due, is_all, self.max, now);
+        let search =
+            Search { here: self.here, job: &job.name, jobs: self.jobs, is_known, live: &live, max: self.max, now };
+        let mut chosen = search.choose(due, is_all);
         let (due, others): (Vec<InTurn>, Vec<InTurn>) =
             chosen.due.into_iter().partition(|(due, _)| runs(&job, due, able_since, now));
         chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();

@@ -1,5 +1,6 @@
 use super::statements::{lease, target as targets};
-use super::{ahead, arrays, target};
+use super::target::Search;
+use super::{ahead, arrays};
 use crate::call::args::{Args, calls};
 use crate::call::rights;
 use crate::error::Result;
@@ -46,11 +47,12 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
         && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
     let now = clock::now();
     let mut first = Ahead::default();
-    for (job, mut ahead) in ahead::of_jobs(if is_open { &jobs } else { &[] }, now) {
+    for (job, mut ahead, live) in ahead::of_jobs(if is_open { &jobs } else { &[] }, now, true) {
         if ahead.is_due && targets::any(&job.name) {
-            let oldest = lease::due(&job.name, now, LOOK);
+            let oldest = lease::due(&job.name, now, LOOK, &live);
             let is_all = oldest.len() < LOOK;
-            let chosen = target::choose(here, &job.name, jobs.len(), oldest, is_all, LOOK, now);
+            let search = Search { here, job: &job.name, jobs: jobs.len(), is_known: true, live: &live, max: LOOK, now };
+            let chosen = search.choose(oldest, is_all);
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
             if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {

@@ -4,6 +4,7 @@
 //! session that removes rows that claims read must first take this lock.
 
 use super::statements::lease::DueCheck;
+use super::statements::live::Live;
 use super::statements::target::{self, Key};
 use crate::pg::text::Text;
 use crate::pg::{claim_lock, relations, subtransaction};
@@ -38,94 +39,84 @@ pub struct Chosen {
     pub is_cut: bool,
 }
 
-pub fn choose(
-    here: pg_sys::Oid,
-    job: &Text,
-    jobs: usize,
-    oldest: Vec<DueCheck>,
-    is_all: bool,
-    max: usize,
-    now: Time,
-) -> Chosen {
-    let is_known = target::any(job);
-    if is_all && !is_known {
-        let due = oldest.into_iter().enumerate().map(|(place, due)| (due, (place, 0))).collect();
-        return Chosen { due, ..Chosen::default() };
-    }
-    let mut chosen = Chosen::default();
-    let mut found: BTreeMap<Text, BTreeMap<(Time, i64), DueCheck>> = BTreeMap::new();
-    for due in oldest {
-        found.entry(due.target.clone()).or_default().insert((due.check.slot, due.id), due);
-    }
-    let mut allowed: BTreeMap<Text, usize> = BTreeMap::new();
-    let names: Vec<Text> = found.keys().cloned().collect();
-    chosen.look(job, is_known, names, now, &mut allowed);
-    let cursor = Text::from(shmem::read(|shared| shared.target_of(here, job.as_bytes())));
-    if !is_all {
-        chosen.walk(job, is_known, &cursor, (max, steps(jobs)), now, &mut allowed);
-        fetch(job, &allowed, max, now, &mut found);
-    }
-    // Starts with the target after the previous claim's last target, so that the targets take turns.
-    let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
-    let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
-    let counts: Vec<usize> =
-        in_order.iter().map(|(name, due)| due.len().min(allowed.get(name).copied().unwrap_or(0))).collect();
-    let shares = in_turn(&counts, max);
-    for (place, ((_, due), share)) in in_order.into_iter().zip(shares).enumerate() {
-        let in_turn = due.into_values().take(share).enumerate();
-        chosen.due.extend(in_turn.map(|(round, due)| (due, (round, place))));
-    }
-    chosen
+pub struct Search<'a> {
+    pub here: pg_sys::Oid,
+    pub job: &'a Text,
+    pub jobs: usize,
+    /// Whether the job has limits for targets, or circuit breakers.
+    pub is_known: bool,
+    pub live: &'a Live,
+    pub max: usize,
+    pub now: Time,
 }
 
-impl Chosen {
-    fn look(
-        &mut self,
-        job: &Text,
-        is_known: bool,
-        names: Vec<Text>,
-        now: Time,
-        allowed: &mut BTreeMap<Text, usize>,
-    ) -> usize {
-        if !is_known || names.is_empty() {
+type Found = BTreeMap<Text, BTreeMap<(Time, i64), DueCheck>>;
+
+impl Search<'_> {
+    pub fn choose(&self, oldest: Vec<DueCheck>, is_all: bool) -> Chosen {
+        if is_all && !self.is_known {
+            let due = oldest.into_iter().enumerate().map(|(place, due)| (due, (place, 0))).collect();
+            return Chosen { due, ..Chosen::default() };
+        }
+        let mut chosen = Chosen::default();
+        let mut found = Found::new();
+        for due in oldest {
+            found.entry(due.target.clone()).or_default().insert((due.check.slot, due.id), due);
+        }
+        let mut allowed: BTreeMap<Text, usize> = BTreeMap::new();
+        let names: Vec<Text> = found.keys().cloned().collect();
+        self.look(names, &mut chosen, &mut allowed);
+        let cursor = Text::from(shmem::read(|shared| shared.target_of(self.here, self.job.as_bytes())));
+        if !is_all {
+            self.walk(&cursor, &mut chosen, &mut allowed);
+            self.fetch(&allowed, &mut found);
+        }
+        // Starts with the target after the previous claim's last target, so that the targets take turns.
+        let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
+        let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
+        let counts: Vec<usize> =
+            in_order.iter().map(|(name, due)| due.len().min(allowed.get(name).copied().unwrap_or(0))).collect();
+        let shares = in_turn(&counts, self.max);
+        for (place, ((_, due), share)) in in_order.into_iter().zip(shares).enumerate() {
+            let in_turn = due.into_values().take(share).enumerate();
+            chosen.due.extend(in_turn.map(|(round, due)| (due, (round, place))));
+        }
+        chosen
+    }
+
+    fn look(&self, names: Vec<Text>, chosen: &mut Chosen, allowed: &mut BTreeMap<Text, usize>) -> usize {
+        if !self.is_known || names.is_empty() {
             let count = names.len();
             allowed.extend(names.into_iter().map(|name| (name, usize::MAX)));
             return count;
         }
         let mut good = 0;
-        for (name, target) in target::read(job, &names, now) {
-            match target.allows(now) {
-                0 => self.until = self.until.into_iter().chain(target.standing(now).until()).min(),
+        for (name, target) in target::read(self.job, &names, self.live) {
+            match target.allows(self.now) {
+                0 => chosen.until = chosen.until.into_iter().chain(target.standing(self.now).until()).min(),
                 most => {
                     good += 1;
                     allowed.insert(name.clone(), most);
                 }
             }
-            self.targets.insert(name, target);
+            chosen.targets.insert(name, target);
         }
         good
     }
 
-    fn walk(
-        &mut self,
-        job: &Text,
-        is_known: bool,
-        cursor: &Text,
-        (max, most): (usize, usize),
-        now: Time,
-        allowed: &mut BTreeMap<Text, usize>,
-    ) {
+    fn walk(&self, cursor: &Text, chosen: &mut Chosen, allowed: &mut BTreeMap<Text, usize>) {
+        let (max, most) = (self.max, steps(self.jobs));
         let (mut at, mut has_turned, mut steps, mut good) = (cursor.clone(), cursor.len() == 0, 0, 0);
         while good < max && steps < most {
-            let seen = target::walk(job, &at, now, most - steps, max - good);
+            let seen = target::walk(self.job, &at, self.now, most - steps, max - good, self.live);
             let is_end = seen.iter().filter(|(_, is_due)| *is_due).count() < max - good && seen.len() < most - steps;
             steps += seen.len().max(1);
             let last = seen.last().map(|(name, _)| name.clone());
-            let names = seen.into_iter().filter(|(name, is_due)| *is_due && !self.targets.contains_key(name));
+            let names = seen.into_iter().filter(|(name, is_due)| *is_due && !chosen.targets.contains_key(name));
             let names: Vec<Text> = names.map(|(name, _)| name).filter(|name| !allowed.contains_key(name)).collect();
-            good += self.look(job, is_known, names, now, allowed);
+            good += self.look(names, chosen, allowed);
             if let Some(last) = last {
-                self.walked_to = Some(last.clone());
+                chosen.walked_to = Some(last.clone());
                 at = last;
             }
             if is_end {
@@ -136,34 +127,31 @@ impl Chosen {
                 at = Text::from("");
             }
         }
-        self.is_cut = true;
+        chosen.is_cut = true;
     }
-}
 
-fn fetch(
-    job: &Text,
-    allowed: &BTreeMap<Text, usize>,
-    max: usize,
-    now: Time,
-    found: &mut BTreeMap<Text, BTreeMap<(Time, i64), DueCheck>>,
-) {
-    if allowed.is_empty() {
-        return;
-    }
-    let each = max.div_ceil(allowed.len()) + 1;
-    let mut asked: Vec<(Text, usize)> = allowed.iter().map(|(name, most)| (name.clone(), each.min(*most))).collect();
-    for _ in 0..2 {
-        let mut counts: HashMap<Text, usize> = HashMap::new();
-        for due in target::due_of(job, &asked, now) {
-            *counts.entry(due.target.clone()).or_default() += 1;
-            found.entry(due.target.clone()).or_default().insert((due.check.slot, due.id), due);
-        }
-        let total: usize = found.iter().map(|(name, due)| due.len().min(allowed.get(name).copied().unwrap_or(0))).sum();
-        asked.retain(|(name, most)| counts.get(name) == Some(most) && allowed[name] > *most);
-        if total >= max || asked.is_empty() {
+    fn fetch(&self, allowed: &BTreeMap<Text, usize>, found: &mut Found) {
+        if allowed.is_empty() {
             return;
         }
-        asked.iter_mut().for_each(|(name, most)| *most = max.min(allowed[name]));
+        let max = self.max;
+        let each = max.div_ceil(allowed.len()) + 1;
+        let mut asked: Vec<(Text, usize)> =
+            allowed.iter().map(|(name, most)| (name.clone(), each.min(*most))).collect();
+        for _ in 0..2 {
+            let mut counts: HashMap<Text, usize> = HashMap::new();
+            for due in target::due_of(self.job, &asked, self.now, self.live) {
+                *counts.entry(due.target.clone()).or_default() += 1;
+                found.entry(due.target.clone()).or_default().insert((due.check.slot, due.id), due);
+            }
+            let total: usize =
+                found.iter().map(|(name, due)| due.len().min(allowed.get(name).copied().unwrap_or(0))).sum();
+            asked.retain(|(name, most)| counts.get(name) == Some(most) && allowed[name] > *most);
+            if total >= max || asked.is_empty() {
+                return;
+            }
+            asked.iter_mut().for_each(|(name, most)| *most = max.min(allowed[name]));
+        }
     }
 }
 

@@ -123,6 +123,7 @@ fn sql_type_of(rust: &Type) -> String {
                 "Text" => "text".into(),
                 "i32" => "int4".into(),
                 "i64" | "usize" => "int8".into(),
+                "Live" => "int8[]".into(),
                 "f64" => "float8".into(),
                 "TimeDelta" => "interval".into(),
                 "Oid" => "oid".into(),

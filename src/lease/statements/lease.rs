@@ -3,6 +3,7 @@
 //!
 //! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
 
+use super::live::Live;
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows};
@@ -13,30 +14,25 @@ use awty_core::{Check, Lease, Time};
 use pgrx::pg_sys;
 
 statement! {
-    pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> = query_latest,
+    pub fn due(job: &Text, now: Time, limit: usize, live: &Live) -> Vec<DueCheck> = query_latest,
     c"SELECT f.id, f.next_check_at, f.check_count, f.attempt, f.scheduled_at, l.lease, f.entity_name
-      FROM awty.future_job AS f
-      LEFT JOIN LATERAL (SELECT x.lease, x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
-      WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND (l.expires_at IS NULL OR l.expires_at <= $2)
-      ORDER BY f.next_check_at, f.id LIMIT $3"
+      FROM (SELECT p.id, p.next_check_at, p.check_count, p.attempt, p.scheduled_at, p.entity_name
+            FROM awty.future_job AS p
+            WHERE p.job = $1 AND NOT p.held AND p.next_check_at <= $2 AND p.id NOT IN (SELECT pg_catalog.unnest($4))
+            ORDER BY p.next_check_at, p.id LIMIT $3) AS f
+      LEFT JOIN LATERAL (SELECT x.lease FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
+      ORDER BY f.next_check_at, f.id"
 }
 
 statement! {
-    /// Also counts the live leases, up to `most`. If `most` leases are live, reads no due checks, and `is_due` is
-    /// false.
-    pub fn ahead(job: &Text, now: Time, most: Option<i64>) -> (Ahead, i64) = query_latest(read_ahead),
-    c"SELECT CASE WHEN $3 IS NULL OR n.live < $3
+    /// Leaves out `expiry`. If `is_cut`, the statement reads no due checks, and `is_due` is false.
+    pub fn ahead(job: &Text, now: Time, live: &Live, is_cut: bool) -> Ahead = query_latest(read_ahead),
+    c"SELECT CASE WHEN NOT $4
               THEN (SELECT true FROM awty.future_job AS f
-              LEFT JOIN LATERAL (SELECT x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
-              WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND (l.expires_at IS NULL OR l.expires_at <= $2)
+              WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND f.id NOT IN (SELECT pg_catalog.unnest($3))
               ORDER BY f.next_check_at LIMIT 1) END,
              (SELECT f.next_check_at FROM awty.future_job AS f
-              WHERE f.job = $1 AND NOT f.held AND f.next_check_at > $2 ORDER BY f.next_check_at LIMIT 1),
-             (SELECT l.expires_at FROM awty_internal.lease AS l
-              WHERE l.job = $1 AND l.expires_at > $2 ORDER BY l.expires_at LIMIT 1),
-             n.live
-      FROM (SELECT CASE WHEN $3 IS NULL THEN 0 ELSE (SELECT pg_catalog.count(*) FROM (
-                SELECT FROM awty_internal.lease AS n WHERE n.job = $1 AND n.expires_at > $2 LIMIT $3) AS l) END OFFSET 0) AS n (live)"
+              WHERE f.job = $1 AND NOT f.held AND f.next_check_at > $2 ORDER BY f.next_check_at LIMIT 1)"
 }
 
 statement! {
@@ -189,13 +185,8 @@ impl Row for DueCheck {
     }
 }
 
-fn read_ahead(rows: &Rows) -> (Ahead, i64) {
-    let ahead = Ahead {
-        is_due: rows.first(1).unwrap_or(false),
-        slot: rows.first(2).map(from_timestamptz),
-        expiry: rows.first(3).map(from_timestamptz),
-    };
-    (ahead, rows.first(4).unwrap_or_default())
+fn read_ahead(rows: &Rows) -> Ahead {
+    Ahead { is_due: rows.first(1).unwrap_or(false), slot: rows.first(2).map(from_timestamptz), expiry: None }
 }
 
 impl Row for StoredLease {

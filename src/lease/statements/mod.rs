@@ -1,2 +1,3 @@
 pub mod lease;
+pub mod live;
 pub mod target;

@@ -2,6 +2,7 @@
 //! while it has the target's lock, and skips a locked target. So claims and reports never wait for each other.
 
 use super::lease::DueCheck;
+use super::live::Live;
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::statement::Rows;
@@ -21,12 +22,11 @@ statement! {
 }
 
 statement! {
-    pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> = query_latest,
+    /// Leaves out the leases in flight.
+    pub fn limits(job: &Text, names: &[Text]) -> Vec<(Text, Target)> = query_latest,
     c"SELECT g.name, coalesce(o.concurrency, a.concurrency), coalesce(o.rate, a.rate)::pg_catalog.float8,
           coalesce(o.burst, CASE WHEN o.rate IS NULL THEN a.burst END), greatest(o.blocked_until, a.blocked_until), b.tokens, b.at,
-          k.failures, k.since, k.opened_at, k.opens,
-          CASE WHEN k.opened_at IS NOT NULL OR o.concurrency IS NOT NULL OR a.concurrency IS NOT NULL THEN
-              (SELECT pg_catalog.count(*) FROM awty_internal.lease AS l WHERE l.job = $1 AND l.entity_name = g.name AND l.expires_at > $3) END
+          k.failures, k.since, k.opened_at, k.opens
       FROM pg_catalog.unnest($2) AS g (name)
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.target AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS o ON true
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.target AS x WHERE x.job = $1 AND x.target = '' OFFSET 0) AS a ON true
@@ -154,18 +154,10 @@ statement! {
 // Reads the targets one by one by index, so that the cost does not depend on the number of checks.
 statement! {
     /// Returns targets of the job. A target is due if a claim can give a lease for one of its checks. Stops after `due`
-    /// due targets, or after `steps` targets.
-    pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> = query_latest,
+    /// due targets, or after `steps` targets. `OFFSET 0` keeps PostgreSQL from computing `is_due` twice.
+    pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize, live: &Live) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
-          (SELECT n.entity_name, d.is_due, 1, d.is_due::pg_catalog.int4
-           FROM (SELECT f.entity_name, f.next_check_at FROM awty.future_job AS f
-                 WHERE f.job = $1 AND NOT f.held AND f.entity_name > $2 ORDER BY f.entity_name, f.next_check_at, f.id LIMIT 1) AS n
-           CROSS JOIN LATERAL (SELECT n.next_check_at <= $3 AND EXISTS (
-               SELECT FROM awty.future_job AS f
-               LEFT JOIN LATERAL (SELECT x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
-               WHERE f.job = $1 AND f.entity_name = n.entity_name AND NOT f.held AND f.next_check_at <= $3
-                 AND (l.expires_at IS NULL OR l.expires_at <= $3)
-               ORDER BY f.entity_name, f.next_check_at LIMIT 1) AS is_due) AS d)
+          SELECT $2 COLLATE \"C\", false, 0, 0
           UNION ALL
           SELECT n.entity_name, d.is_due, w.step + 1, w.due + d.is_due::pg_catalog.int4
           FROM walk AS w
@@ -175,27 +167,26 @@ statement! {
           ) AS n
           CROSS JOIN LATERAL (SELECT n.next_check_at <= $3 AND EXISTS (
               SELECT FROM awty.future_job AS f
-              LEFT JOIN LATERAL (SELECT x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
               WHERE f.job = $1 AND f.entity_name = n.entity_name AND NOT f.held AND f.next_check_at <= $3
-                AND (l.expires_at IS NULL OR l.expires_at <= $3)
-              ORDER BY f.entity_name, f.next_check_at LIMIT 1) AS is_due) AS d
+                AND f.id NOT IN (SELECT pg_catalog.unnest($6))
+              ORDER BY f.entity_name, f.next_check_at LIMIT 1) AS is_due OFFSET 0) AS d
           WHERE w.step < $4 AND w.due < $5
       )
-      SELECT w.target, w.is_due FROM walk AS w ORDER BY w.step"
+      SELECT w.target, w.is_due FROM walk AS w WHERE w.step > 0 ORDER BY w.step"
 }
 
 statement! {
-    fn select_due_of(job: &Text, names: Vec<Text>, now: Time, most: Vec<i64>) -> Vec<DueCheck> = query_latest,
-    c"SELECT d.id, d.next_check_at, d.check_count, d.attempt, d.scheduled_at, d.lease, d.entity_name
+    fn select_due_of(job: &Text, names: Vec<Text>, now: Time, most: Vec<i64>, live: &Live) -> Vec<DueCheck> = query_latest,
+    c"SELECT d.id, d.next_check_at, d.check_count, d.attempt, d.scheduled_at, l.lease, d.entity_name
       FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($4)) AS g (target, most)
       CROSS JOIN LATERAL (
-          SELECT f.id, f.next_check_at, f.check_count, f.attempt, f.scheduled_at, l.lease, f.entity_name
+          SELECT f.id, f.next_check_at, f.check_count, f.attempt, f.scheduled_at, f.entity_name
           FROM awty.future_job AS f
-          LEFT JOIN LATERAL (SELECT x.lease, x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
           WHERE f.job = $1 AND f.entity_name = g.target AND NOT f.held AND f.next_check_at <= $3
-            AND (l.expires_at IS NULL OR l.expires_at <= $3)
+            AND f.id NOT IN (SELECT pg_catalog.unnest($5))
           ORDER BY f.entity_name, f.next_check_at, f.id LIMIT g.most
-      ) AS d"
+      ) AS d
+      LEFT JOIN LATERAL (SELECT x.lease FROM awty_internal.lease AS x WHERE x.id = d.id OFFSET 0) AS l ON true"
 }
 
 impl Row for (Text, Target) {
@@ -204,12 +195,11 @@ impl Row for (Text, Target) {
         let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
         let pace = rows.get::<f64>(row, 3).map(|rate| Pace::new(rate, count(4)));
         let tokens = rows.get::<f64>(row, 6).zip(at(7)).map(|(left, at)| Tokens { left, at });
-        let in_flight = rows.get::<i64>(row, 12).unwrap_or(0);
         let target = Target {
             concurrency: count(2),
             pace,
             blocked_until: at(5),
-            in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX),
+            in_flight: 0,
             tokens,
             breaker: breaker(rows, row, 8),
         };
@@ -223,9 +213,19 @@ fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
     Some(Breaker { failures: count(first)?, since: at(first + 1)?, opened_at: at(first + 2), opens: count(first + 3)? })
 }
 
-pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck> {
+pub fn read(job: &Text, names: &[Text], live: &Live) -> Vec<(Text, Target)> {
+    let mut targets = limits(job, names);
+    for (name, target) in &mut targets {
+        if target.concurrency.is_some() || target.breaker.is_some_and(|breaker| breaker.opened_at.is_some()) {
+            target.in_flight = live.in_flight(name);
+        }
+    }
+    targets
+}
+
+pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time, live: &Live) -> Vec<DueCheck> {
     let (names, most) = targets.iter().map(|(name, most)| (name.clone(), *most as i64)).unzip();
-    select_due_of(job, names, now, most)
+    select_due_of(job, names, now, most, live)
 }
 
 pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {

@@ -222,3 +222,18 @@ fn a_job_with_ten_thousand_leases_delays_no_claim_of_several_jobs() {
     shop.cluster.execute("postgres", &["DELETE FROM awty_internal.lease WHERE lease = 1"]);
     assert_eq!(shop.client().query(of_several, &[]).unwrap().len(), 1);
 }
+
+#[test]
+fn a_claim_reads_the_live_leases_twice_at_most() {
+    let shop = shop_with("", 1_001);
+    shop.run("SELECT awty.alter_target('mail', concurrency => 2000)");
+    assert_eq!(claim(&mut shop.client(), 1_000).len(), 1_000);
+    let read = "SELECT idx_tup_fetch FROM pg_stat_xact_all_tables WHERE relid = 'awty_internal.lease'::regclass";
+    let mut client = shop.cluster.client("postgres", "postgres");
+    let mut transaction = client.transaction().unwrap();
+    let before: i64 = transaction.query_one(read, &[]).unwrap().get(0);
+    assert_eq!(transaction.query("SELECT FROM awty.claim('{mail}', 'tester')", &[]).unwrap().len(), 1);
+    let leases = transaction.query_one(read, &[]).unwrap().get::<_, i64>(0) - before;
+    // A claim reads the leases before it locks the job's claims, and again under the lock.
+    assert!(leases < 2_100, "{leases} leases were read");
+}
