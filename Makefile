@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest deadlines-speed soak skew page-speed clients demo demo-stop test matrix abi-test campaign failover bench bench-full pages reference fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest deadlines-speed soak skew page-speed clients demo demo-stop test matrix abi-test campaign failover bench bench-full bench-compare pages reference fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -99,6 +99,9 @@ bench: ## awty beside what one would pick instead, ten minutes; docs/performance
 
 bench-full: ## the same with the large sizes, more than an hour
 	@scripts/bench --full --scale "$(or $(SCALE),1)" --only "$(ONLY)"
+
+bench-compare: ## CPU time beside that of another commit, ten minutes; fails when a figure is worse by more than its noise (BASE=main PAIRS=5); docs/performance.md
+	@scripts/bench-compare "$(BASE)" "$(or $(PAIRS),5)"
 
 pages: ## write the tables of measurements anew, from docs/results
 	@cargo run -q -p awty-testkit --bin bench -- pages

@@ -6,32 +6,44 @@ use crate::shop::{Shop, one};
 use crate::stats::Pairs;
 use crate::work::rates;
 use awty_testkit::poll;
+use awty_testkit::postgres::Client;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
-struct Ran {
+pub struct Ran {
     seconds: f64,
     last_start: f64,
 }
 
-fn run_slot(shop: &Shop, n: u32) -> Ran {
-    shop.tidy("postgres");
-    let mut client = shop.client("postgres");
+fn repeat(client: &mut Client, n: u32, lead: f64) -> DateTime<Utc> {
     client
         .batch_execute(
             "SET client_min_messages = warning; SELECT awty.register('again', 'shop.unshipped', run_as => 'shop')",
         )
         .unwrap();
-    let lead = 2.0 + f64::from(n) / 1500.0;
     let sql = "SELECT awty.next_slot(clock_timestamp() + $1 * interval '1 s')";
-    let slot: DateTime<Utc> = one(&mut client, sql, &[&lead]).get(0);
+    let slot: DateTime<Utc> = one(client, sql, &[&lead]).get(0);
     let sql = "SELECT count(awty.repeat('again', every => '1 hour', starts => $1, entity_name => 'orders', entity_key => n::text))
                FROM generate_series(1, $2) AS n";
-    assert_eq!(one(&mut client, sql, &[&slot, &(n as i32)]).get::<_, i64>(0), i64::from(n));
+    assert_eq!(one(client, sql, &[&slot, &(n as i32)]).get::<_, i64>(0), i64::from(n));
     client.batch_execute("ANALYZE awty.future_job, awty_internal.repetition").unwrap();
-    assert!(Utc::now() < slot, "{n} repetitions took longer to make than {lead} s");
+    slot
+}
+
+pub fn run_slot(shop: &Shop, n: u32) -> Ran {
+    let mut client = shop.client("postgres");
+    let mut lead = 2.0 + f64::from(n) / 1500.0;
+    let slot = loop {
+        shop.tidy("postgres");
+        let slot = repeat(&mut client, n, lead);
+        if Utc::now() < slot {
+            break slot;
+        }
+        client.batch_execute("SELECT awty.unregister('again')").unwrap();
+        lead *= 2.0;
+    };
     let sql = "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8,
                       extract(epoch FROM max(started_at) - $1)::float8, count(*), (SELECT count(*) FROM shop.alert)
                FROM awty.future_job_history WHERE job = 'again' AND outcome = 'done'";

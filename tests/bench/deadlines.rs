@@ -37,12 +37,13 @@ fn set_up(shop: &Shop) {
     shop.cluster.await_sql("postgres", "the walks to end", "SELECT bool_and(walk = 'done') FROM awty.rule");
 }
 
-fn used_by(pid: i32) -> Option<f64> {
+pub fn used_by(pid: i32) -> Option<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
     Some(stat.split(' ').next()?.parse::<f64>().ok()? / 1e3)
 }
 
-fn cpu(shop: &Shop, statement: &str) -> f64 {
+/// Returns the CPU time in microseconds that the statement takes in a new session.
+pub fn cpu(shop: &Shop, statement: &str) -> f64 {
     let mut client = shop.cluster.client("postgres", "shop");
     let pid: i32 = one(&mut client, "SELECT pg_backend_pid()", &[]).get(0);
     let used = || used_by(pid).unwrap();

@@ -1,5 +1,5 @@
 //! `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of the results table. `bench pages` writes the
-//! pages in `docs/` from `docs/results/*.json`. [`calls`] and [`deadlines`] have their own commands.
+//! pages in `docs/` from `docs/results/*.json`. [`calls`], [`cpu`] and [`deadlines`] have their own commands.
 //!
 //! Invariant: a ratio is the median of at least five pairs. The two values of a pair are measured directly after each
 //! other.
@@ -10,6 +10,7 @@ mod again;
 mod bulk;
 mod calls;
 mod chart;
+mod cpu;
 mod cron;
 mod deadlines;
 mod idle;
@@ -78,6 +79,9 @@ fn main() -> ExitCode {
     if arguments == ["pages"] {
         return exit(report::write_all());
     }
+    if let Some(done) = cpu::run(&arguments) {
+        return exit(done);
+    }
     if let Some(done) = calls::run(&arguments) {
         return exit(done);
     }
@@ -86,7 +90,8 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("{error}\nusage: bench [--full] [--scale FACTOR] [--only ROW,ROW] (run it by `make bench`)");
             eprintln!(
-                "       bench soak|skew|speed|page|page-twin|rest [--schedules N] [--minutes M] [--rounds R]\n       bench pages"
+                "       bench soak|skew|speed|page|page-twin|rest [--schedules N] [--minutes M] [--rounds R]\n       bench pages\n       \
+                 bench compare STAGE STAGE PAIRS"
             );
             return ExitCode::from(2);
         }
