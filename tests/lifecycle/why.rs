@@ -344,13 +344,14 @@ fn looking_costs_the_same_with_many_pending() {
                     FROM generate_series($1::bigint / 1000 + 1, $1) AS n ON CONFLICT DO NOTHING";
         admin.execute(fill, &[&n]).unwrap();
         admin.batch_execute("VACUUM (ANALYZE) awty.future_job").unwrap();
-        let plan =
-            admin.query_one("EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT why, lag FROM awty.status", &[]).unwrap();
-        let plan: serde_json::Value = plan.get(0);
+        let explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT why, lag FROM awty.status";
+        // The first query after ANALYZE also reads catalogs.
+        admin.query_one(explain, &[]).unwrap();
+        let plan: serde_json::Value = admin.query_one(explain, &[]).unwrap().get(0);
         plan[0]["Plan"]["Shared Hit Blocks"].as_i64().unwrap() + plan[0]["Plan"]["Shared Read Blocks"].as_i64().unwrap()
     };
     let (few, many) = (pages(100), pages(100_000));
-    assert!(many < few + 50, "{few} pages with few checks pending, {many} with many");
+    assert!(many < few + 20, "{few} pages with few checks pending, {many} with many");
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::{ORDERS, await_walked};
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 
-const CLOSED: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + d FROM unnest('{-10,-9,0,1}'::int[]) AS d)";
+const CLOSED: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + d FROM unnest('{-10,-9,-1,0,1}'::int[]) AS d)";
 
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().start());
