@@ -14,10 +14,12 @@ pub fn say(code: Code, message: impl Into<String>, hint: impl Into<String>) -> W
     Words { code, message: message.into(), detail: None, hint: hint.into() }
 }
 
-/// Another transaction holds a lock for too long.
-pub fn busy(message: impl Into<String>) -> Words {
-    let hint = "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.";
-    say(Code::ERRCODE_LOCK_NOT_AVAILABLE, message, hint)
+pub fn origin_busy() -> Words {
+    say(
+        Code::ERRCODE_LOCK_NOT_AVAILABLE,
+        "another transaction registers this database's first job or calls awty.adopt()",
+        "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
+    )
 }
 
 impl Words {

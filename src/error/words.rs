@@ -1,7 +1,7 @@
 //! Gives each error a text and a hint.
 
 use super::Error;
-use super::phrase::{Words, array, busy, call, head, ident, quote, say};
+use super::phrase::{Words, array, call, head, ident, origin_busy, quote, say};
 use crate::signature::Signature;
 use crate::version;
 use awty_core::limits::Shown;
@@ -281,8 +281,12 @@ impl Error {
                 format!("role \"{role}\" cannot have more than {max} jobs"),
                 "Use one job for any number of entities, and pass the differences in the check's key or arguments.",
             ),
-            Error::JobBusy { job } => busy(format!("job \"{job}\" is being changed by another transaction")),
-            Error::OriginBusy => busy("another transaction registers this database's first job or calls awty.adopt()"),
+            Error::JobBusy { job } => say(
+                Code::ERRCODE_LOCK_NOT_AVAILABLE,
+                format!("job \"{job}\" is being changed by another transaction"),
+                "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
+            ),
+            Error::OriginBusy => origin_busy(),
             Error::UnknownRole { role } => say(
                 Code::ERRCODE_UNDEFINED_OBJECT,
                 format!("role \"{role}\" does not exist"),

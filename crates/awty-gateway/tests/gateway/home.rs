@@ -159,14 +159,14 @@ fn a_period_of_thousands_of_years_breaks_no_view_of_another_role() {
         let told = refused.as_db_error().map(|error| error.message().to_owned());
         assert_eq!(told.as_deref(), Some("argument \"every\" must not be longer than 36525 days"), "{every}");
     }
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 day')");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '24 hours')");
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
     // As if the periods were older than the limit.
     shop.cluster.execute(
         "postgres",
         &[
             "UPDATE awty_internal.repetition SET every = '10000 years'",
-            "UPDATE awty_http.endpoint SET every = '10000 years'",
+            "UPDATE awty_http_internal.endpoint SET every = '10000 years'",
             "UPDATE awty.future_job SET next_check_at = now() - interval '1 minute' WHERE job = 'http.app'",
         ],
     );
