@@ -147,7 +147,7 @@ fn search_long(field: &Field, role: &str, job: &str, count: usize) {
 
 #[test]
 fn holds_of_repetitions_that_search_long_keep_no_other_hold_from_its_end() {
-    const MANY: usize = 1500;
+    const MANY: usize = 500;
     let field = Field::new();
     let roles: String = field.one(
         "postgres",
