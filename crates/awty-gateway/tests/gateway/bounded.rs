@@ -58,7 +58,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
         "SELECT sum(awty.schedule_many('user', keys, 'mail', after => '3 days')) FROM (
         SELECT array_agg(n::text) AS keys FROM generate_series(1, 120000) AS n GROUP BY n / 1000) AS k",
     );
-    let many = "SELECT count(awty_http.schedule('http://127.0.0.1:1099/' || n, every => '20 hours')) FROM generate_series(1, 3000) AS n";
+    let many = "SELECT count(awty_http.schedule('http://127.0.0.1:1099/' || n, every => '20 hours', starts => now() + interval '10 hours')) FROM generate_series(1, 3000) AS n";
     shop.app(many);
     shop.cluster.execute(
         "postgres",
@@ -105,7 +105,7 @@ fn each_first_page_reads_a_bounded_number_of_rows() {
 #[test]
 fn filters_that_no_schedule_fits_read_a_bounded_number_of_rows() {
     let (shop, _gateway, _app) = open();
-    shop.app("SELECT count(awty_http.schedule('http://127.0.0.1:1099/' || n, every => '20 hours')) FROM generate_series(1, 3000) AS n");
+    shop.app("SELECT count(awty_http.schedule('http://127.0.0.1:1099/' || n, every => '20 hours', starts => now() + interval '10 hours')) FROM generate_series(1, 3000) AS n");
     shop.cluster.execute("postgres", &["ANALYZE"]);
     let none = ["NULL"; 5];
     let with = |place: usize, value: &'static str, most: &'static str| {
