@@ -1,4 +1,4 @@
-//! Makes a check due now without rolling back a run of the check.
+//! Makes a pending check due now. Refuses a running check, because a change of its row would roll back the run.
 
 use super::hold::{lock, peek, running_since};
 use crate::call::args::{Args, calls};

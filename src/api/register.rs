@@ -192,7 +192,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // Lock order: the job's claims, then the rows that claims read.
+    // Lock order: first the lock that claims of the job take, then the rows that these claims read.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {

@@ -105,7 +105,7 @@ fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {
         (Some(hours), Some(zone)) => Calendar::new(hours, stored.closed, zone),
-        // An invalid calendar has all time open, in GMT. PostgreSQL knows GMT even without time zone files.
+        // An invalid calendar is always open, in the time zone GMT. PostgreSQL knows GMT even without time zone files.
         _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
     };
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
