@@ -9,8 +9,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb value of at most this size needs no count of digits, because it has at most five numbers of at most 147,500
-/// digits.
+/// awty counts digits only in jsonb values above this size, because a smaller value has at most five numbers of at most
+/// 147,500 digits.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 
@@ -39,12 +39,12 @@ impl Args {
 
     /// `T` must match the argument's type in SQL.
     pub fn get<T: FromDatum>(&self, index: usize) -> Option<T> {
-        // SAFETY: SQL declares an argument of this type at `index`.
+        // SAFETY: the function's declaration in SQL has an argument of this type at `index`.
         unsafe { pgrx::pg_getarg(self.0, index) }
     }
 
     pub fn datum(&self, index: usize) -> Option<pg_sys::Datum> {
-        // SAFETY: SQL declares an argument at `index`.
+        // SAFETY: the function's declaration in SQL has an argument at `index`.
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 

@@ -36,7 +36,8 @@ impl Entity {
             return rights::schedulable_job(&name);
         }
         let mut jobs = self.jobs(rights::may_schedule);
-        // Suggests the caller's own job first, because any role can give the caller a right to its job.
+        // Sorts the caller's own jobs first, because the hint suggests the first job, and any role can give the caller
+        // a right to another job.
         jobs.sort_by_key(|job| !rights::owns(job));
         match jobs.len() {
             0 => Err(self.missing(None)),

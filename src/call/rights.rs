@@ -144,8 +144,8 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Locks the job. Checks the right before the lock, because a client that does not read its error keeps the lock, and
-/// again after it, because the job's role may have changed.
+/// Checks the caller's right, locks the job, and checks again, because the job's role may have changed. Without the
+/// first check, a client that ignores its error would keep the lock.
 pub fn own_job(name: &Text) -> Result<Job> {
     let judge = |job: Job| if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) };
     judge(job(name)?)?;
@@ -180,7 +180,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Start of the last statement that got the warning.
+    /// Start time of the last statement that warned that the database is held.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
