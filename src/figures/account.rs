@@ -1,5 +1,5 @@
 //! Invariant: PostgreSQL notifies listeners at commit, and awty updates the counters and the log after the commit.
-//! After a run without a problem, the update allocates no memory.
+//! Updating the counters after a run without a problem allocates no memory.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;

@@ -52,8 +52,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Estimates the pending checks of a large job: an equal part of the table's estimate without the counted checks of
-/// small jobs.
+/// Estimates the pending checks of one large job: the estimate for the whole table, minus the counts of small jobs,
+/// divided by the number of large jobs.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {
