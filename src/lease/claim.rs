@@ -34,8 +34,8 @@ use std::time::Duration;
 /// A claim searches at most this many times, because each search may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// Approximate limit on the checks and leases that a claim of several jobs ends or moves, so that it does not delay
-/// other roles' claims.
+/// A claim of several jobs ends or moves at most about this many checks and leases, so that other roles' claims need
+/// not wait.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 /// Time limit for the repetitions in a claim of several jobs, because the search for a next time may take milliseconds.
@@ -85,7 +85,8 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// A claim of several jobs skips a job that another transaction is claiming, because this transaction may take long.
+/// A claim of several jobs skips a job that another transaction is claiming, because the other transaction may take
+/// long.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();

@@ -21,7 +21,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 pub const PIECE: i64 = 1000;
-/// Time limit of a sweep for one role's repetitions, because the search for a next time may take milliseconds.
+/// A sweep spends at most this time on each role's jobs with repetitions, because the search for a repetition's next
+/// time may take milliseconds.
 const OF_ROLE: Duration = Duration::from_millis(200);
 
 /// Ends expired leases. Each job gets an equal share of `PIECE`, so that a role's locked checks do not delay other
@@ -61,7 +62,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// Ends leases that the caller has locked, until the time `until`.
+/// Ends leases that the caller has locked. Stops after the time `until`, even if leases are left.
 pub fn book(job: &Job, over: &[StoredLease], now: Time, until: Option<Mono>) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };

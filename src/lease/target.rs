@@ -30,7 +30,8 @@ pub fn steps(jobs: usize) -> usize {
 
 #[derive(Default)]
 pub struct Chosen {
-    /// Chosen checks, each with its position within its target and the position of the target.
+    /// Chosen checks. The numbers beside a check are its position within its target, and the position at which this
+    /// target takes its turn.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
     /// Earliest time at which a target that allows no call now will allow one.

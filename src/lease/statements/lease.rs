@@ -25,7 +25,8 @@ statement! {
 }
 
 statement! {
-    /// Leaves out `expiry`. If `is_cut`, the statement reads no due checks, and `is_due` is false.
+    /// The result's `expiry` is always `None`. If `is_cut`, the statement does not search for due checks, so `is_due`
+    /// is false.
     pub fn ahead(job: &Text, now: Time, live: &Live, is_cut: bool) -> Ahead = query_latest(read_ahead),
     c"SELECT CASE WHEN NOT $4
               THEN (SELECT true FROM awty.future_job AS f

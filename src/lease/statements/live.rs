@@ -20,7 +20,7 @@ statement! {
             WHERE x.job = $1 AND x.expires_at > $2 ORDER BY x.expires_at LIMIT $3) AS l"
 }
 
-/// As a parameter of a statement, `Live` is the array of the leased checks.
+/// Leases of a job that have not expired. A statement receives this parameter as the array of the leased checks' ids.
 pub struct Live {
     checks: Arg,
     targets: Arg,
@@ -58,10 +58,10 @@ impl Live {
 
 fn count(targets: Arg) -> HashMap<Text, u32> {
     let mut counts = HashMap::new();
-    // SAFETY: an array of texts, which lives as long as the memory of the call.
+    // SAFETY: `targets` is an array of texts, which lives as long as the memory of the call.
     let targets = targets.and_then(|targets| unsafe { array::elements(targets, TEXT) });
     for target in targets.into_iter().flatten() {
-        // SAFETY: an element of the array.
+        // SAFETY: `target` is a text of the array.
         if let Some(target) = target.and_then(|target| unsafe { Text::from_datum(target, false) }) {
             *counts.entry(target).or_default() += 1;
         }
