@@ -32,8 +32,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Time limit of VACUUM, because VACUUM may wait for a reader of an index page, and DROP DATABASE fails after five
-/// seconds.
+/// Time limit of VACUUM, which may wait for a reader of an index page. DROP DATABASE fails if this process stays
+/// connected for five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 /// An inspection ends holds for at most this time, and leaves the other holds to the next inspection.
 const ENDS: Duration = Duration::from_secs(1);
@@ -47,7 +47,8 @@ pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session_settings::override_settings();
-    // The maintainer need not wait for a standby, because no check runs before the first inspection has committed.
+    // A missing standby must not delay the first inspection, because no check runs before this inspection has
+    // committed.
     session_settings::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -59,7 +60,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // Keeps the entry if another inspection was requested, because awty may have been installed since.
+            // Keeps the database's entry if another inspection was requested, because awty may have just been
+            // installed.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -106,7 +108,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // Handles the rows that a crash has left in `in_flight` before the first worker starts, because rows of
+            // Handles the rows that a crash has left in `in_flight`. No worker may start earlier, because the rows of
             // live workers look the same.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
@@ -126,9 +128,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // A day's partition must exist before the day's first check ends, because it cannot be created once the default
-        // partition has rows of the day. A held database needs partitions too, because logical replication may insert
-        // rows.
+        // Creates a day's partition before the day's first check ends, because PostgreSQL refuses the partition once
+        // the default partition has rows of the day. In a held database, logical replication may insert such rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
