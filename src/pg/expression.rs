@@ -10,7 +10,7 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// Alias of the table. The deparser writes the columns without this prefix.
+/// Alias of the table. The deparser writes column names without this alias.
 const ROW: &CStr = c"t";
 
 pub struct Expression {

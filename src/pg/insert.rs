@@ -134,7 +134,8 @@ unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleT
     }
 }
 
-/// Returns whether rows can be inserted without SQL into the relation, or through it into its partitions.
+/// Returns whether awty can insert rows without SQL into this table, or into its partitions if the table is
+/// partitioned.
 unsafe fn is_plain(relation: pg_sys::Relation, columns: &[Column]) -> bool {
     thread_local! {
         static PLAIN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };

@@ -1,4 +1,5 @@
-//! Logs messages with the SQLSTATE and CONTEXT of a user's error, because pgrx cannot log these fields.
+//! Logs messages with the SQLSTATE and CONTEXT of a user's error. Calls PostgreSQL directly, because pgrx's functions
+//! cannot set these fields.
 //!
 //! Invariant: the database's encoding can represent each message.
 

@@ -46,12 +46,12 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     }
 }
 
-/// Turns an ERROR in `body` into a panic that pgrx's `#[pg_extern]` wrapper reports, with at most [`MAX_MESSAGE`] bytes
-/// of its message.
+/// Turns an ERROR in `body` into a panic, which pgrx's `#[pg_extern]` wrapper reports. The panic has at most
+/// [`MAX_MESSAGE`] bytes of the ERROR's message.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {
-            // SAFETY: the message of the carried ERROR is a C string.
+            // SAFETY: `carried` points to an ERROR, whose message is a C string.
             let (code, message) = unsafe { ((*carried.0).sqlerrcode, CStr::from_ptr((*carried.0).message)) };
             let message = text::message(&message.to_string_lossy(), MAX_MESSAGE).to_string();
             std::panic::panic_any(ErrorReport::new(code.into(), message, "awty"))

@@ -1,8 +1,8 @@
 pub const QUERY_CANCELED: &str = "57014";
-/// For runs whose external worker sent no heartbeat in time.
+/// SQLSTATE of a run whose external worker sent no heartbeat in time.
 pub const CONNECTION_FAILURE: &str = "08006";
 const RAISE_EXCEPTION: &str = "P0001";
-/// For jobs whose role no longer exists.
+/// SQLSTATE of a check that ended because the job's role no longer exists.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
 pub fn text(code: i32) -> String {
