@@ -19,7 +19,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 const PIECE: i64 = 1000;
-/// A piece ends no further hold after this time, because the search for a repetition's next time may take milliseconds.
+/// A call of [`end_holds`] ends no further hold after this time, because the search for a repetition's next time may
+/// take milliseconds per hold.
 const SLICE: Duration = Duration::from_millis(50);
 /// Time after which awty tries again to end a locked hold or pause.
 pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
@@ -47,7 +48,7 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Jobs of one role with holds to end. Each job has the place after which the job's next piece begins.
+/// Jobs of one role that have holds to end, each with the place after which the search for its next holds begins.
 pub type Ends = VecDeque<(Text, Place)>;
 
 /// Returns one list of jobs for each role, so that the roles can take turns.

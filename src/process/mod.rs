@@ -32,8 +32,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory, because freeing one large block raises the limit above which it returns
-/// memory to the kernel.
+/// Frees one large block, so that the C library keeps memory that is freed later. The free raises the limit above which
+/// memory returns to the kernel.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -81,7 +81,7 @@ fn copy(to: &mut [c_char], text: &CStr) {
 }
 
 pub fn assignment() -> Assignment {
-    // SAFETY: `describe` wrote the assignment, and the postmaster passed it on.
+    // SAFETY: `describe` wrote an `Assignment` into `bgw_extra`, which the postmaster passed on.
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 

@@ -10,8 +10,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does what DISCARD ALL does, except for settings, which the end of the transaction has restored, and LISTEN, which
-/// awty refuses.
+/// Does what DISCARD ALL does, but leaves out settings and LISTEN. The end of the transaction has restored the
+/// settings, and awty refuses LISTEN.
 pub fn clean() {
     if !has_temporary_schema() {
         // SAFETY: no transaction is open, so no portal is active.
