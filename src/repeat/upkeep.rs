@@ -10,7 +10,8 @@ use awty_core::Time;
 use std::time::Duration;
 
 const PIECE: i64 = 1000;
-/// Time limit of a piece, because the search for a repetition's next time may take milliseconds.
+/// A transaction repairs repetitions for at most this time, because the search for a repetition's next time may take
+/// milliseconds.
 const LONGEST: Duration = Duration::from_millis(500);
 
 pub fn repair(now: Time) {

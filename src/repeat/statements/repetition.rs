@@ -320,7 +320,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Stores that planned times up to `passed` get no check. `None` stands for the pending check's `first_check_at`.
+/// Stores which planned times get no further check. `None` means all planned times up to the pending check's
+/// `first_check_at`.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

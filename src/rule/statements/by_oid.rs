@@ -17,7 +17,8 @@ pub struct Plan {
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns the column reference that stands for a call. The columns' names must be quoted.
+/// Returns a column reference, which PostgreSQL's parser replaces with a call of the function. The names in `columns`
+/// must be quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))
@@ -82,7 +83,7 @@ unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c
     }
 }
 
-/// Returns the call that replaces a marked column reference, and null for any other column reference.
+/// If the column reference contains a call (see [`call`]), returns this call, and otherwise null.
 ///
 /// # Safety
 ///

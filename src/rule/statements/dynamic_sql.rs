@@ -43,8 +43,8 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// The result of `read` must not point into the rows. With `firing`, the query can read the trigger's transition
-/// tables.
+/// The result of `read` must not point into the rows, because this function frees the rows. If `firing` is given, the
+/// query can read the trigger's transition tables.
 pub fn evaluate<R>(
     sql: &str,
     types: &[pg_sys::Oid],

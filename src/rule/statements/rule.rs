@@ -53,8 +53,8 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// The second walk waits until all transactions before this one have ended, because they may use the replaced
-    /// calendar. The number is 0 until the first walk begins.
+    /// Number of a transaction, or 0 until the first walk begins. The second walk waits until all transactions with
+    /// lower numbers have ended, because they may use the replaced calendar.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,
     pub swept_to: Option<Text>,
@@ -155,8 +155,8 @@ statement! {
 }
 
 statement! {
-    /// Returns whether all transactions before `before` have ended. A number that this server has not reached comes
-    /// from another server's dump, and counts as ended.
+    /// Returns whether all transactions with a number below `before` have ended. If this server has not reached this
+    /// number, the number comes from another server's dump, and the result is true.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
           OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)
