@@ -63,7 +63,7 @@ pub struct Database {
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
-    /// Number of times that a crash or exit was counted against checks.
+    /// Number of times that awty has counted the end of a dead worker against the checks of its run.
     pub suspected: u64,
     pub dead_rows: DeadRows,
     /// The next search for leftover rows of `awty_internal.check_stat` starts after this id.

@@ -12,8 +12,7 @@ pub struct RoleEntry {
     pub due: Timestamp,
     /// Earliest due time of the checks that a worker is handling, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
-    /// First, the time of the next search for checks of prepared transactions. Second, the due time at which this
-    /// search starts.
+    /// Time of the next search for checks of prepared transactions, and the earliest due time that this search covers.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
     /// Number of consecutive workers of the role that could not connect, read or write, or were terminated during a
