@@ -115,8 +115,8 @@ impl Table {
     }
 
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // Without the primary key's index, each check is read separately, because a sequential scan cannot search for
-        // an array.
+        // Reads each check separately if the index of the primary key is unusable, because a sequential scan accepts no
+        // array as its search key.
         // SAFETY: a backend has one thread, so nothing writes this variable during the read.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
@@ -298,8 +298,9 @@ impl Table {
     fn is_deleted_at_once(&self, row: &Row) -> bool {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
-        // Deletes as the command that read the row, because a later command would raise an ERROR if the run has deleted
-        // the row itself. `GetCurrentCommandId(true)` makes the deletion visible to the next command.
+        // Passes the id of the command that read the row. With a later command's id, PostgreSQL would raise an ERROR if
+        // the run has deleted the row itself. `GetCurrentCommandId(true)` makes the deletion visible to the next
+        // command.
         // SAFETY: the relation is open, and this transaction has read the row's TID.
         unsafe {
             pg_sys::GetCurrentCommandId(true);

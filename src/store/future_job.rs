@@ -90,7 +90,7 @@ statement! {
       ORDER BY f.entity_name, f.entity_key FOR UPDATE"
 }
 
-// Reads check_stat by a scalar subquery, because PostgreSQL may plan an EXISTS in its place as a hash of the whole table.
+// Reads check_stat with a scalar subquery, because PostgreSQL may execute an EXISTS by hashing the whole table.
 statement!(
     select_held,
     [INT8ARRAYOID, INT4OID],

@@ -15,7 +15,8 @@ use awty_core::{Outcome, Time};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 
-// Copies and deletes in separate statements, because an administrator's rules do not work on a DELETE inside WITH.
+// Copies and deletes in separate statements, because PostgreSQL may refuse a DELETE inside WITH if an administrator has
+// added rules (CREATE RULE) to the table.
 statement! {
     fn archive_run(
         id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, done: i32, outcome: Text,
@@ -80,7 +81,7 @@ statement! {
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 }
 
-// Updates the history row that a run has written by ending its own check.
+// Updates the history row of a check that its own run has ended.
 statement! {
     fn answer_own(id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, outcome: Text) -> bool = query,
     c"UPDATE awty.future_job_history SET outcome = $6, started_at = $2, finished_at = greatest($2, $3), run_time = run_time + $4,

@@ -1,5 +1,5 @@
-//! A hold names both its check and the check's repetition, because a run that does not see a new hold may end the
-//! check. The next inspection then moves the hold to the repetition's next check.
+//! A hold names its check and the check's repetition, because a run that does not see a new hold may end the check.
+//! Then the next inspection moves the hold to the repetition's next check.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 
@@ -53,7 +53,8 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// A client that releases one of these holds waits for this statement's lock, and then searches for the hold again.
+// This statement locks the holds that it copies. A client that releases such a hold waits for the lock, and then
+// searches for the hold again.
 statement! {
     /// Copies holds of ended checks to the next checks of their repetitions. [`apply`] later marks these checks as
     /// held.

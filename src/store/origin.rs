@@ -96,7 +96,8 @@ pub fn claim_if_new() {
     }
 }
 
-/// The first registration in a database holds the key until its transaction ends.
+/// The transaction of a database's first registration inserts the key of `awty_internal.origin`. `run` waits for the
+/// key until this transaction ends.
 fn waiting<R>(run: impl FnOnce() -> R) -> R {
     patience::wait(|| Error::OriginBusy, run)
 }

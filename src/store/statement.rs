@@ -145,7 +145,8 @@ impl Rows {
     ///
     /// SPI must stay connected while the rows are read.
     pub unsafe fn current() -> Self {
-        // SAFETY: the caller has connected SPI, so both variables belong to its last command.
+        // SAFETY: the caller has connected SPI, so `SPI_tuptable` and `SPI_processed` belong to the caller's last SPI
+        // command.
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
     }
 

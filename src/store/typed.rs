@@ -8,7 +8,8 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::{self, Oid};
 
 /// Declares a statement as `pub fn name(parameters) -> Result = query, c"SQL"`. Another method of
-/// [`super::statement::Prepared`] can replace `query`. If the result is not an [`Outcome`], write `query(reader)`.
+/// [`super::statement::Prepared`] can replace `query`. If the result is not an [`Outcome`], `query(reader)` names the
+/// function that reads the result.
 ///
 /// The form `name, [types], c"SQL"` returns the statement itself.
 macro_rules! statement {

@@ -148,7 +148,8 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Sets the clock back. A nested subtransaction has a higher number, so its calls are undone too.
+/// Sets the clock back to its state before the subtransaction `undone`. Subtransactions inside it have higher numbers,
+/// so their calls are undone too.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -204,7 +205,8 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` has no entry for checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
+/// `fates` lacks a check if the check's own run has replaced or cancelled it, or if `apply_guards` has ended it before
+/// the run.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },
