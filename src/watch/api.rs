@@ -183,8 +183,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // Checks the right before the lock, so that an unauthorised caller cannot lock another user's table, and again
-    // after it.
+    // Checks the right before the lock, so that an unauthorised caller cannot lock another user's table. Checks again
+    // after the lock, because the table may have changed.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -326,8 +326,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // Checks and attempts are unlimited, because an alert could otherwise miss a level after many checks or failed
-        // runs.
+        // Sets no limit on checks and attempts. A check that ends at such a limit would not report the later levels of
+        // its alert.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),

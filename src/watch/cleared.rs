@@ -1,5 +1,5 @@
-//! Invariant: clearing an alert only schedules the call of the rule's `call_cleared`, so that an error of this function
-//! never undoes the clearing.
+//! Invariant: clearing an alert only schedules the call of the rule's `call_cleared`, so that an error of
+//! `call_cleared` never undoes the clearing.
 
 use super::statements::alert::{self, Open};
 use super::statements::cleared_alert;

@@ -108,8 +108,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // Locks the checks, so that a client that stops a row waits for the end of the run. A client that has locked a
-        // check earlier may have stopped its row, so the run is rolled back.
+        // Locks the checks, so that a client that stops a row waits for the end of the run. If a client has already
+        // locked a check, the client may have stopped the row, so the run is rolled back.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
             return Err(stops::overtaken(watched));
@@ -129,7 +129,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     // A session that has locked an alert may clear the alert or leave it open, so the row's check runs again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
-        // Writes the alerts that stay open, so that a sweep that has read the rows earlier does not clear these alerts.
+        // Writes these alerts without a change. A sweep that has read the rows earlier clears only alerts that were not
+        // written since.
         let touched = alert::touch(&rule.name, &stay);
         left.extend(stay.into_iter().filter(|key| !touched.contains(key)));
     }

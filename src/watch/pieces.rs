@@ -5,10 +5,11 @@ use crate::pg::text::Text;
 use crate::rule::Watched;
 use std::time::Duration;
 
-/// Longest time for a piece that locks checks or alerts, because clients that change the rows wait for it.
+/// Time limit of a piece that locks checks or alerts, because clients that change the watched rows wait for these
+/// locks.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
-/// A piece begins with few keys, because the rule's `until` may be slow.
+/// Number of keys of a piece's first visit, which is small because the rule's expression `until` may be slow.
 const FIRST_KEYS: i64 = 100;
 
 /// Visits one piece of keys. `visit(after, limit)` visits at most `limit` keys after `after` and returns these keys.

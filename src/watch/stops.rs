@@ -44,14 +44,14 @@ pub enum Seeing {
     Renamed,
     /// A stop of the watched row begins or ends at this time.
     Known(Time),
-    /// The row is older than its rule, and the walk has not visited it yet. awty assumes that an UPDATE stopped or
-    /// continued the row at this time.
+    /// The row is older than its rule, and the rule's walk has not visited the row yet. awty assumes that an UPDATE
+    /// began or ended a stop at this time.
     Unvisited(Time),
 }
 
 impl Clocks {
-    /// A client must lock the rows' checks before reading the clocks. A run has locked no checks yet, so it reads the
-    /// clocks before the rows, and [`Clocks::store_of_run`] notices later changes.
+    /// A client must lock the rows' checks before it reads the clocks. A run reads the clocks before the rows and locks
+    /// no checks, because [`Clocks::store_of_run`] notices later changes.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();
@@ -115,7 +115,8 @@ impl Clocks {
                 };
                 let clock = match seeing {
                     Seeing::Inserted | Seeing::Renamed => seen(usable, is_stopped, inserted_at),
-                    // The UPDATE has continued the row, so the row was stopped before.
+                    // The row is not stopped after the UPDATE, so awty assumes that the row was stopped from its
+                    // insertion until now.
                     Seeing::Unvisited(_) if !is_stopped => seen(Some(&seen(None, true, inserted_at)), false, now),
                     Seeing::Known(_) | Seeing::Unvisited(_) => seen(usable, is_stopped, now),
                 };
@@ -158,7 +159,8 @@ impl Clocks {
         Ok(())
     }
 
-    /// Skips a clock that a client has stored since the walk read it.
+    /// Stores the clocks of the visited rows. Skips a row whose stored clock a client has changed or locked since the
+    /// walk read it.
     pub fn store_of_walk(&mut self, watched: &Watched) {
         if !self.is_changed() {
             return;
@@ -168,8 +170,8 @@ impl Clocks {
         let overtaken = self.overtaken(watched, &keys);
         self.put.retain(|(key, ..)| !overtaken.contains(key));
         self.removed.retain(|key| !overtaken.contains(key));
-        // New clocks never replace stored clocks, because another open transaction may have inserted the clock of a row
-        // without a check.
+        // Inserts a new clock only if none is stored. For a row without a check, the walk holds no lock, so another
+        // open transaction may have inserted a clock.
         let (locked, new): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.put).into_iter().partition(|(key, ..)| self.has(key));
         stop::put(&watched.rule.name, &new, false);

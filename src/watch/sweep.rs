@@ -30,7 +30,8 @@ pub fn schedule_due(now: Time) {
     });
 }
 
-/// Compares one piece of alerts. Returns when to continue, or `None` if the sweep is over.
+/// Compares one piece of the rule's open alerts with their rows. Returns when to continue, or `None` if the sweep is
+/// over.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let mut swept_at = if rule.swept_to.is_none() { Some(now) } else { rule.swept_at };
@@ -74,8 +75,8 @@ fn compare(watched: &Watched, open: Vec<Found>, keys: &[Text], now: Time) -> boo
     }
     let by = ScheduledBy { role: watched.job.role, at: now };
     let (keys, versions): (Vec<Text>, Vec<Text>) = settled.into_iter().unzip();
-    // A client that has changed a row since the sweep read it has also written the row's alert, so this call skips the
-    // alert.
+    // A client that changes a row also writes the row's alert. `lock_unchanged` skips alerts that were written after
+    // the sweep read them.
     let free = alert::lock_unchanged(name, &keys, &versions);
     cleared::clear(watched, &free, by);
     alert::set_starts(name, &stays);

@@ -52,7 +52,7 @@ pub fn of(row: &Row) -> Option<Untold> {
 pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     let Untold { alert, from, level, since, due_at, .. } = *untold;
     let store = || {
-        // A client that has put the row on hold during the run has added this alert.
+        // If the run found no open alert, a client may have added one by putting the row on hold during the run.
         let held = || alert::open(rule, std::slice::from_ref(key)).pop().map(|open| open.id);
         let raised = Raised { id: alert.or_else(held), key, from, level, since, due_at };
         rule::find(rule).is_some_and(|rule| !is_stopped(&rule, key) && raised::raise_untold(&rule, &raised, now))
@@ -62,8 +62,8 @@ pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     is_raised
 }
 
-/// Whether a client has stopped the row since the run read it. Reads the stops, because a stop does not change the
-/// check.
+/// Returns whether a client has stopped the row since the run read it. Reads the row's stored stops, because stopping a
+/// row does not change its check.
 fn is_stopped(rule: &rule::Rule, key: &Text) -> bool {
     let read = || stop::read(&rule.name, std::slice::from_ref(key));
     let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());

@@ -85,7 +85,7 @@ fn stop(watched: &Watched, rows: &[WatchedRow], known: &HashSet<Text>, by: Sched
     clocks.store(watched);
 }
 
-/// Handles an UPDATE that has only stopped a row or continued its clock.
+/// Handles an UPDATE that changes only whether the row is stopped.
 pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
@@ -187,7 +187,8 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
         let limits = &watched.job.options.limits;
         let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
             Verdict::Settled => true,
-            // An open alert of level 0 stays open, because this alert is a reminder or a client's hold.
+            // An open alert of level 0 stays open, because an alert of this level is only a reminder or a client's
+            // hold.
             Verdict::Ahead(_) | Verdict::Remind(_) => !open.contains_key(key) || alert.level > 0,
             Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => false,
         };

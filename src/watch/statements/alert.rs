@@ -75,8 +75,8 @@ statement!(
 );
 
 statement! {
-    /// Locks alerts and returns their keys. Skips alerts that another transaction has locked, or has written after
-    /// their versions were read.
+    /// Locks each open alert that still has the given version (`xmin`), and returns the keys of the locked alerts.
+    /// Skips alerts that another transaction has locked.
     pub fn lock_unchanged(rule: &Text, keys: &[Text], versions: &[Text]) -> Vec<Text> = query,
     c"SELECT a.entity_key FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS k (key, version)
       CROSS JOIN LATERAL (
@@ -87,8 +87,8 @@ statement! {
 }
 
 statement! {
-    /// Writes the given open alerts without a change, so that [`lock_unchanged`] skips them. Skips locked alerts.
-    /// Returns the keys of the written alerts.
+    /// Updates the given open alerts without changing a value, so that [`lock_unchanged`] skips them. Returns the keys
+    /// of the updated alerts, and skips locked alerts.
     pub fn touch(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"UPDATE awty.alert AS a SET level = a.level
       WHERE a.id = ANY (ARRAY(

@@ -77,8 +77,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Adds and returns the new alerts. Also returns the open alerts, with the values that [`escalate`] will write. May
-/// return nothing if `tells` is false.
+/// Adds the new alerts. Returns the new alerts, and the open alerts with the values that [`escalate`] will write. If
+/// `tells` is false, may return nothing, because no report is sent.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -102,8 +102,8 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// Raises the level of open alerts, and counts a report for each alert. Returns `false` if another transaction has
-/// locked or cleared one of the alerts.
+/// Raises the level of open alerts, and adds 1 to each alert's number of reports. Returns `false` if another
+/// transaction has locked or cleared one of the alerts.
 pub fn escalate(raised: &[Raised], now: Time) -> bool {
     let higher: Vec<&Raised> = raised.iter().filter(|raised| raised.id.is_some()).collect();
     let count = higher.len() as u64;

@@ -37,7 +37,7 @@ statement! {
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 }
 
-// Moves pending checks by an INSERT whose rows all conflict, because ON CONFLICT always finds the pending check by
+// Moves pending checks by INSERT with ON CONFLICT DO UPDATE, because ON CONFLICT always finds the pending check by
 // index.
 statement! {
     fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
