@@ -80,7 +80,7 @@ impl Worker {
     }
 
     /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, waits for the standbys, so that
-    /// an old primary without standbys runs no checks that the new primary also runs.
+    /// an old primary without standbys cannot run the same checks as the new primary.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();

@@ -51,7 +51,7 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// Checks of a terminated run of several checks. Each check must run alone.
+    /// Ids of the checks whose common run was terminated. Each of these checks must run alone.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,
@@ -125,8 +125,8 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Reads prepared transactions before checks, so that the next search finds the checks of one that commits in
-        // between.
+        // Looks for prepared transactions before reading checks. If a prepared transaction commits between these two
+        // steps, the next search finds its checks.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -282,8 +282,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns the wait until the next search for checks that could not run, or `None` if the wait is longer than
-    /// `patience`. An audit then finds the checks.
+    /// Returns the wait until the next search for checks that could not run. Returns `None` if the wait is longer than
+    /// `patience`, because an audit finds the checks by then.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
