@@ -126,7 +126,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// A `bool` as `how` says whether the time limit ended the run.
+/// If `how` is a `bool`, `true` means that the time limit ended the run.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);

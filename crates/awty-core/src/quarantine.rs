@@ -33,7 +33,7 @@ impl Quarantine {
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // The role that has the turn must not replace the waiting role.
+            // `asked` holds only one waiting role. The role that has the turn must not overwrite another role there.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }

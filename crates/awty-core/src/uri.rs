@@ -24,7 +24,7 @@ pub enum UriError {
     Scheme(String),
     User,
     Fragment,
-    /// The URI is not in its normal spelling, which this variant contains.
+    /// The URI is not in its normal spelling. This variant contains the URI in its normal spelling.
     OtherSpelling(Uri),
     /// The host is an IPv6 address that contains an IPv4 address.
     MappedAddress,

@@ -45,7 +45,7 @@ impl<Z: Zone> Calendar<Z> {
         Self { hours, closed, zone }
     }
 
-    /// Returns a closed day after the last [`Time`], as text. PostgreSQL has later dates, but no times on these dates.
+    /// Returns the last closed day as text if it is too late for [`Time`]. PostgreSQL's type `date` has such days.
     pub fn day_out_of_reach(&self) -> Option<String> {
         let last = self.closed.last().filter(|day| moment(day.saturating_mul(DAY)).is_none())?;
         let date = Date::of(*last);

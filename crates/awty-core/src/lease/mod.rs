@@ -66,8 +66,8 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// A failure that is final only because of `at_most_once` ignores `retry_at`, so that `retry_at` cannot delay the
-    /// next scheduled check.
+    /// With `at_most_once`, each failure of a started check is final. awty ignores `retry_at` unless the worker reports
+    /// the failure as final, because `retry_at` would delay the next scheduled check.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);

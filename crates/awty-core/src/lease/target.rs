@@ -1,4 +1,4 @@
-//! Limits the calls to a target. The target of a check is its entity name.
+//! Limits the calls to a target. The entity name of a check is the name of the target that the check calls.
 //!
 //! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live. A half-open
 //! breaker allows one lease at a time.

@@ -1,4 +1,5 @@
-//! Changes the pending check of a repetition when a call of `repeat` or new time zone data change the plan.
+//! Changes the pending check of a repetition after its plan has changed, by a call of `repeat` or by new time zone
+//! data.
 //!
 //! Invariant: if the jitter changes, no planned time is skipped or repeated.
 
@@ -9,7 +10,8 @@ use super::plan::{earlier, just_before};
 use crate::Time;
 use chrono::TimeDelta;
 
-/// New time zone data move a planned time by at most this much, because local clocks are at most 26 hours from UTC.
+/// New time zone data can move a planned time by at most 52 hours, because offsets from UTC are between -26 and +26
+/// hours.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl<Z: Zone> Repetition<Z> {
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // Keeps the check, because its slot has passed only with the new jitter.
+            // The planned time `pending` still gets a check, because only the new jitter puts its slot into the past.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -45,8 +47,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns [`Self::used_when_over`] for the plan `new`. `None` means that no planned time up to `occurrence.first`
-    /// gets a further check.
+    /// Returns [`Self::used_when_over`] for the plan `new`. `None` stands for `occurrence.first`, as in
+    /// [`Occurrence::passed`].
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

@@ -24,10 +24,10 @@ pub struct Occurrence {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// A client replaced the check of this slot before it ran, so the slot's planned time still gets a check. Earlier
-    /// planned times do not.
+    /// A client replaced the check of this slot before the check ran. The slot's planned time still gets a check, but
+    /// earlier planned times get none.
     Before(Time),
-    /// Planned times whose delayed time is at or before this time get no further check.
+    /// A planned time gets no further check if it is at or before this time after the jitter is added.
     Through(Time),
 }
 
@@ -102,7 +102,7 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the time up to which delayed planned times get no further check.
+    /// Returns a time `t`. A planned time gets no further check if it is at or before `t` after the jitter is added.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // Needs no rounding, because `first` was rounded up to a slot when the check was scheduled.

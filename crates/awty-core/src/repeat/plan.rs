@@ -13,8 +13,8 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// A search gives up after this many planned times at which the calendar is closed. A daily plan has fewer in ten
-/// years.
+/// A search gives up after this many planned times at which the calendar is closed. Ten years of a daily plan have
+/// fewer planned times.
 const MISSES: u32 = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Rhythm {
 }
 
 impl Rhythm {
-    /// Returns whether the user must give a time zone, because users do not expect UTC.
+    /// Returns true if the user must give a time zone. There is no default, because users do not expect UTC.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),

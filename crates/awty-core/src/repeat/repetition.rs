@@ -36,7 +36,7 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // Rounds `t` down, because slots are the delayed times rounded up.
+        // Rounds `t` down to a slot, because each delayed time after that slot is rounded up to a slot after `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

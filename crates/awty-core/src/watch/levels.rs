@@ -105,20 +105,21 @@ impl<Z: Zone> Levels<Z> {
         self.after(start, self.within)
     }
 
-    /// Levels are numbered from 1. A time beyond the calendar's reach is [`Time::MAX_UTC`].
+    /// Returns when a level is due. Level 1 is the lowest level. Returns [`Time::MAX_UTC`] if the calendar does not
+    /// reach that far.
     pub fn time(&self, level: u32, start: Time) -> Option<Time> {
         let place = usize::try_from(level).ok()?.checked_sub(1)?;
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // A level must not be due before a lower level. Lengths in the same unit (days or hours) grow, so only the
-        // nearest lower level in the other unit can be later.
+        // A level must not be due before a lower level. Only the nearest lower level with the other unit (days or
+        // hours) can be due later, because lengths in the same unit grow from level to level.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Postpones `time` by the open time of each past stop that begins before the postponed time. Only the parts of
-    /// stops after `from` count.
+    /// Postpones `time` by the open time of each past stop in turn, if the stop begins before the time postponed so
+    /// far. A stop's part before `from` does not count.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
             if stop.start >= time {
@@ -160,7 +161,7 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
-    /// opening if the calendar is closed. The moment of closing counts as open, because `length` may end at a closing.
+    /// opening if the calendar is closed. The moment of closing still counts as open, because a length can end then.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

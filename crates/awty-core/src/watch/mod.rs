@@ -19,7 +19,7 @@ use chrono::TimeDelta;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState<'a> {
     Met,
-    /// The row is gone, or its clock has not started.
+    /// The row does not exist, or it has not begun to wait.
     Gone,
     Waiting {
         /// If the rule has `due`, this is the row's due time. If not, this is the time from which the row counts as
@@ -33,8 +33,8 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// Highest raised level. At level 0, the row is in time, and the alert exists only for a reminder or a client's
-    /// hold.
+    /// Highest raised level. At level 0, the row is not late, and the alert exists only because of a reminder or a
+    /// client's hold.
     pub level: u32,
     /// Whether a message about the alert's present level was sent. Messages before the end of the last hold do not
     /// count.
@@ -138,7 +138,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // If a change of the rule has removed the alert's level, the due time of level 1 counts.
+            // If a change of the rule has removed the alert's level, awty uses the due time of level 1.
             let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }

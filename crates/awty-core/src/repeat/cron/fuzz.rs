@@ -1,4 +1,4 @@
-//! Random input tests that parsing and searching take a bounded number of steps.
+//! Tests with random input that parsing a cron expression and searching for its times take a bounded number of steps.
 
 use super::Cron;
 use crate::repeat::civil::SECOND;
@@ -6,7 +6,7 @@ use crate::repeat::local_time::{Span, Zone};
 use crate::repeat::steps::counted;
 use proptest::prelude::*;
 
-/// Enough for texts that repeat `*` and a comma, which take the most steps.
+/// Maximum number of steps to parse one byte of a cron expression. Expressions such as `*,*,*` take the most steps.
 const STEPS_PER_BYTE: u64 = 60;
 /// A search looks at the months of 41 years, with at most five steps for each.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;

@@ -67,7 +67,7 @@ fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&extra, clock("06:00:01")), Some(clock("10:00:00")));
     let extra = ten().followed_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
-    // The planned time of a check that has run gets no second check.
+    // The replaced check has already run, so its planned time (10:00) gets no second check.
     let begun = Occurrence { check: Check { slot: clock("10:05:00"), check_count: 1, attempt: 0 }, ..ten() };
     let extra = begun.replaced_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
