@@ -1,4 +1,5 @@
-//! Tests the quarantine with random runs of suspects (promises P5 and P7 in docs/promises.md).
+//! Tests the quarantine of suspects (checks that may have crashed the server) with random workers (promises P5 and P7
+//! in docs/promises.md).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -58,7 +58,8 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// Fails if a planned time is used up twice without a client's call (promise P11 in docs/promises.md).
+    /// Fails if two checks are recorded for the same planned time without a client's call (promise P11 in
+    /// docs/promises.md).
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");
@@ -112,7 +113,8 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // The new check stands for the last slot up to `next` that still needs a check. Earlier such slots are skipped.
+        // The new check at `next` serves the last slot up to `next` that still needs a check. Earlier slots get no
+        // check.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));
