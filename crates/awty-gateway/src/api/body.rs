@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// A key must not begin with this text, because serde_json would read its object as a number or raw JSON.
+/// A key must not begin with this text, because serde_json would read an object with such a key as a number or raw
+/// JSON.
 const PRIVATE: &str = "$serde_json::private::";
 
 pub(super) fn too_large() -> Problem {

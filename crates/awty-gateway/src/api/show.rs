@@ -1,4 +1,4 @@
-//! Invariant: answers show `•••` instead of a header value that may be a secret. In answers, equal lengths of time have
+//! Invariant: answers show `•••` instead of a header value that may be a secret. Answers write equal lengths of time as
 //! equal texts.
 
 use super::fields::HIDDEN;

@@ -20,7 +20,8 @@ pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result
                     }
                 }
             }
-            // Compares with the length that GET showed, because the stored length may contain months.
+            // If the client sends back the length that GET showed, the stored length stays, because the stored length
+            // may contain months, which GET does not show.
             Argument::Interval(length) => {
                 let stored = before.and_then(|row| row.lengths[*name].as_str().zip(row.fields[*name].as_i64()));
                 if let Some((stored, shown)) = stored
