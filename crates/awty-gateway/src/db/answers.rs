@@ -47,7 +47,7 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// The new value of `failing` and the time of its change, if this answer changes `failing`.
+    /// Set only if this answer changes `failing`: the new value of `failing`, and the time of the change.
     pub failing: Option<(bool, DateTime<Utc>)>,
     /// `hold` or `stop`, with the endpoint's reason, if the endpoint asks awty to hold or stop its schedule.
     pub asked: Option<(&'static str, String)>,

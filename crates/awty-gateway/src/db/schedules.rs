@@ -14,7 +14,7 @@ pub struct Row {
     pub new: bool,
     pub fields: Value,
     pub lengths: Value,
-    /// The body is JSON text, because [`Value`] cannot hold each jsonb value.
+    /// The body is JSON text, because [`Value`] cannot represent every jsonb value.
     pub body: Option<String>,
     pub last: Option<Value>,
 }

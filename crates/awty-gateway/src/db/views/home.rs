@@ -24,14 +24,14 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
           AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1 OFFSET 0)
         LIMIT $1) AS f
     ORDER BY f.next_check_at LIMIT $1";
-/// Leaves out the checks of schedules, because [`ENDPOINTS`] has them. Sends are included, because they have no
-/// schedule.
+/// Leaves out the checks of schedules, because [`ENDPOINTS`] has them. Includes the calls that `awty_http.send()`
+/// ordered, because they belong to no schedule.
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
-/// Reads the failing endpoints by a partial index. Also reads the endpoints whose next call is late by more than the
-/// endpoint's period. The period of a cron expression lasts from the late call to the next time of the expression.
-/// `least` keeps the time in range, because an endpoint can be older than the limit of a period.
+/// Reads the failing endpoints by a partial index, and the endpoints whose next call is late by more than one period.
+/// With a cron expression, the period lasts from the late call's slot to the next time of the expression. `least`
+/// limits the period, because an old endpoint may have a longer period than is allowed now.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         (SELECT w.id, w.uri, w.failing_since AS since, false AS waits FROM awty_http.endpoint AS w
@@ -62,10 +62,10 @@ pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
         ORDER BY p.finished_at DESC LIMIT 1000) AS h
     WHERE NOT EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.entity_name = h.entity_name AND e.entity_key = h.entity_key AND e.job = j.job OFFSET 0)
     LIMIT $1) AS ended";
-/// Finds repeating jobs whose last run failed, or whose last success is longer ago than the period of the next check. The
-/// period of a cron expression, or in a calendar, lasts from the last success to the next planned time. `least` is as in
-/// [`ENDPOINTS`]. Searches planned times for one second at most, because a search can take milliseconds, and another role
-/// can have thousands of jobs. The jobs of the visitor come first.
+/// Finds repeating jobs whose last run failed, or whose last success is longer ago than one period. With a cron
+/// expression or a calendar, the period lasts from the last success to the next planned time. `least` limits the period
+/// as in [`ENDPOINTS`]. The visitor's own jobs come first, and the search for planned times ends after one second,
+/// because another role can have thousands of jobs, and one search can take milliseconds.
 pub const BEHIND: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', j.job, 'every', ", ms!("r.every"), ", 'cron', r.cron, 'last', s.last_success_at)
     FROM (SELECT a.job, a.function_name FROM awty.job AS a ORDER BY pg_catalog.pg_has_role(a.role, 'MEMBER') DESC OFFSET 0) AS j
