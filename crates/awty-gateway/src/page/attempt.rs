@@ -83,7 +83,7 @@ fn verdict(call: &Value) -> Markup {
     }
 }
 
-/// Offers the form of a new schedule with this plan and the address of the redirect.
+/// Offers a link to the form of a new schedule. The form has this schedule's plan and the redirect's address.
 fn redirect(request: &Value, location: &str, writes: bool) -> Markup {
     let address = Url::parse(string(&request["uri"])).and_then(|uri| uri.join(location));
     html! {

@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Causes of a delay. The page shows these words before the time at which a cause ended.
+/// Causes of a delay. The page shows the text of a cause, followed by the time at which the cause ended.
 const ENDS: [(&str, &str); 5] = [
     ("job", "Its job was paused until"),
     ("server", "The database server was down; it started at"),
@@ -118,8 +118,8 @@ impl Last {
     }
 }
 
-/// Says which stop ended during the call's delay. Calls to other endpoints during the delay rule out every stop except
-/// that of this schedule.
+/// Says which stop ended during the call's delay. If another endpoint was called during the delay, only this schedule
+/// can have been stopped.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);
@@ -129,7 +129,8 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
         .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
-/// Says what was stopped: this schedule, its target or all calls, depending on other endpoints' calls during the delay.
+/// Finds out from the calls to other endpoints during the delay whether this schedule, its target or all calls were
+/// stopped.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));

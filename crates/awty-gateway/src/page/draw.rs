@@ -40,15 +40,15 @@ pub struct Chart<'a> {
     pub sentence: &'a str,
     pub range: Range,
     pub unit: Unit,
-    /// Series that form a stack, behind `lines`.
+    /// Series that the chart stacks and draws behind `lines`.
     pub stacked: Vec<Series>,
     pub lines: Vec<Series>,
     pub bands: Vec<Band>,
     pub marks: Option<Marks>,
 }
 
-/// A series whose numbers do not fit the scale of the chart. Its buckets are marked over the whole height, and the table
-/// has its texts.
+/// A series whose numbers do not fit the scale of the chart. The chart marks the series' buckets over its whole height,
+/// and the table below the chart shows `texts`.
 pub struct Marks {
     pub name: &'static str,
     pub texts: Vec<Option<String>>,
@@ -57,7 +57,7 @@ pub struct Marks {
 /// The open hours of a calendar, drawn behind the numbers.
 pub struct Band {
     pub name: String,
-    /// Left edges of the open quarters of buckets, measured in buckets.
+    /// Left edges of the bars that show open hours, in buckets. Each bar is a quarter of a bucket wide.
     pub parts: Vec<f64>,
 }
 

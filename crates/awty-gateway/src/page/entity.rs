@@ -110,7 +110,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     Ok(frame::live(visit, &format!("{name} {key}"), body))
 }
 
-/// Offers to run the check's function, which an external job does not have.
+/// Offers a trial run of the check's function. An external job has no function and therefore no such offer.
 fn trial(check: &Value, writes: bool) -> Markup {
     let Some(is_own) = check["tries"].as_bool() else { return html! {} };
     let [name, key, of] = ["name", "key", "job"].map(|name| string(&check[name]));

@@ -12,8 +12,8 @@ use serde_json::Value;
 pub enum Fail {
     /// No person is signed in. Contains the path to show after the sign-in.
     SignIn(String),
-    /// A link on another site led to the page, so the browser sent no cookie. It sends the cookie if the page reloads
-    /// itself.
+    /// A link on another site opened the page, so the browser sent no cookie. The browser sends the cookie when the
+    /// page reloads itself.
     Again,
     Problem(u16, Value),
     Refused(u16, String),

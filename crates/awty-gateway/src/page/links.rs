@@ -1,5 +1,5 @@
-//! Lists the conditions for a run ("links") from the server to the job's function, and says why a condition does not
-//! hold.
+//! Lists the conditions ("links") under which a job's function runs, from the server on, and says why a condition does
+//! not hold.
 
 use super::parts::{Mark, due, is_late, mark, none, string, table, text, time};
 use super::words::count;
@@ -26,7 +26,7 @@ struct Link {
     detail: Markup,
 }
 
-/// Parts of awty's texts about why nothing runs.
+/// awty's messages contain these words if a condition does not hold.
 const NOT_PRELOADED: [&str; 1] = ["is not in shared_preload_libraries"];
 const NO_WORKER: [&str; 3] =
     ["launcher is not running", "no background worker slot was free", "workers that may run it are busy"];
@@ -104,7 +104,7 @@ impl Seen<'_> {
         ]
     }
 
-    /// The condition does not hold if one of awty's reasons contains one of `words`.
+    /// Returns a condition that holds unless a message of awty contains one of `words`.
     fn unless(&self, name: &'static str, words: &[&str]) -> Link {
         let of_database = ["why", "last_error"].into_iter().filter_map(|field| self.database[field].as_str());
         let found = self.findings.iter().flat_map(|finding| [string(&finding["finding"]), string(&finding["detail"])]);

@@ -1,4 +1,5 @@
-//! Charts of one endpoint: outcomes, lateness and duration. Calls that were caught up are a series of their own in each.
+//! Charts of one endpoint: outcomes, lateness and duration. Each chart shows calls that were caught up after a stop as
+//! a separate series.
 
 use super::chart::Range;
 use super::draw::{Chart, Marks, Series, Unit};
@@ -55,7 +56,7 @@ impl Numbers<'_> {
         texts.iter().any(Option::is_some).then_some(Marks { name: CAUGHT_UP, texts })
     }
 
-    /// Says how many calls were caught up, and by how much they were late at most.
+    /// Says how many calls were caught up after a stop, and the largest lateness among these calls.
     fn caught_up(&self) -> Option<String> {
         let calls = Some(self.sum("caught_up")).filter(|calls| *calls > 0)?;
         let latest = self.items.iter().filter_map(|item| length(&item["caught_up_max"])).max();

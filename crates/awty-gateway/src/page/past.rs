@@ -12,18 +12,19 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-/// Calls before and after the time, in the table.
+/// The table shows this many calls before the given time, and as many after it.
 const SHOWN: usize = 5;
 
-/// Calls after the time that the answer counts: one a second for a minute, and some more.
+/// Reads this many calls after the given time, because an endpoint may have been called each second of the given
+/// minute.
 const READ: i64 = 100;
 
 pub struct Past {
     at: DateTime<Utc>,
-    /// Calls before and after the time, in the order of their ends.
+    /// Calls before and after the given time, in the order of their ends.
     calls: Vec<db::Item>,
     facts: Value,
-    /// How many other endpoints were called meanwhile, if this one was not.
+    /// What else happened while this endpoint's call was late or missing, if one was.
     meanwhile: Option<Value>,
 }
 

@@ -5,14 +5,15 @@ use super::words::moment;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-/// The form asks for a time to the minute, so the question is about this whole minute.
+/// The form asks for a time without seconds, so the answer is about the whole minute.
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Debug, PartialEq)]
 pub enum Answer<'a> {
     ToCome,
     NotThereYet(DateTime<Utc>),
-    /// Also has the first call that should have been made then and came late.
+    /// The endpoint was called in the given minute. `late` is the first call planned for this minute that came late or
+    /// was dropped.
     Called {
         calls: Vec<&'a Value>,
         late: Option<&'a Value>,
@@ -29,7 +30,7 @@ pub fn is_dropped(call: &Value) -> bool {
     call["ok"] != true && string(&call["message"]).starts_with("dropped: ")
 }
 
-/// Finds the answer among the calls around `at`, which are in the order of time.
+/// Decides whether the endpoint was called at `at`. `calls` are the calls around `at`, in the order of time.
 pub fn answer<'a>(at: DateTime<Utc>, now: DateTime<Utc>, calls: &[&'a Value], facts: &'a Value) -> Answer<'a> {
     let of = |call: &Value, name: &str| moment(&call[name]);
     let jitter = TimeDelta::milliseconds(facts["jitter"].as_i64().unwrap_or(0));

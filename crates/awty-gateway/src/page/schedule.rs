@@ -34,7 +34,7 @@ const ABOUT_TO_RUN: &str = "it is due, and waits for an external worker";
 
 const USUAL: usize = 3;
 
-/// The charts and the last calls around a time end this long after it.
+/// The charts and the list of calls for a given time end this long after the given time.
 const AFTER: TimeDelta = TimeDelta::minutes(30);
 
 pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
@@ -92,14 +92,15 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     Ok(frame::live(&visit, string(&row["uri"]), body))
 }
 
-/// Returns one day or, for a new schedule, the shortest range with all its calls.
+/// Returns the usual time range of one day. For a younger schedule, returns the shortest range that has all its calls.
 fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static str) {
     let age = created.map_or(i64::MAX, |created| (crate::clock::now() - created).num_seconds());
     let fits = |(_, step, buckets, _): &(_, i64, usize, _)| age < step * *buckets as i64;
     BUCKETS.into_iter().take(USUAL).find(fits).unwrap_or(BUCKETS[USUAL])
 }
 
-/// Single calls are kept for a day by default, so earlier times have only the numbers of hours.
+/// Returns the time range of the charts around `at`. By default, single calls are kept for a day, so charts of earlier
+/// times show hourly totals.
 fn around(at: DateTime<Utc>) -> (&'static str, i64, usize, &'static str) {
     if crate::clock::now() - at < TimeDelta::days(1) { usual(Some(at)) } else { BUCKETS[USUAL + 1] }
 }
@@ -113,7 +114,7 @@ async fn waits(reading: &Reading, uri: &str, stop: Option<&str>) -> Result<Vec<S
     Ok(waits.filter(|why| !is_told(why)).map(str::to_owned).collect())
 }
 
-/// Parts the reason for a wait from the command that awty names after it.
+/// Splits awty's message about a wait into the reason and the command that follows the reason.
 fn parted(wait: &str) -> (&str, Option<&str>) {
     match wait.find("; SELECT awty.") {
         Some(end) => (&wait[..end], wait.get(end + 2..)),
@@ -134,7 +135,6 @@ fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {
     }
 }
 
-/// Asks for a time of the past.
 fn was_it_called(place: &str, at: &str) -> Markup {
     html! {
         form.filters method="get" action=(place) {

@@ -25,7 +25,8 @@ const FIELDS: [(&str, &str, &str); 6] = [
 ];
 const METHODS: [&str; 6] = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"];
 
-/// If the API cannot read the form's request, the stored body is the cause, because the API can read all other parts.
+/// The form's request contains the stored body. If the API cannot read the request, the body is the cause, because the
+/// API can read all other parts.
 const TOO_DEEP: &str = "The body of this schedule is nested more deeply than the API reads. To change the schedule, call \
     awty_http.schedule() in the database.";
 
@@ -197,7 +198,7 @@ fn merged(row: &Value, filled: &Filled) -> String {
         }
     }
     let mut body = fields.remove(BODY);
-    // A body that is not text is not in the form, so it stays unless the person types a text.
+    // The form cannot show a body that is not text, so the stored body is kept unless the person types a new body.
     if row["body_text"].is_string() || filled.values.contains_key("body_text") {
         body = None;
         for name in ["body_text", "body_base64"] {

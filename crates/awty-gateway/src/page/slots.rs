@@ -62,7 +62,7 @@ pub async fn read(reading: &Reading, span: &Span) -> Result<Coming, Fail> {
     Ok(Coming { rows, range, open })
 }
 
-/// Each bucket has this many parts, for each of which the chart shows whether a calendar is open.
+/// Each bucket has this many parts. The chart shows for each part whether a calendar is open.
 const PARTS: i64 = 4;
 
 impl Coming {

@@ -19,7 +19,7 @@ impl Stop {
         self.0["why"].as_str()
     }
 
-    /// The time since when rows that have become late have no alert.
+    /// Returns a time as text. Rows that became late after this time have no alert yet.
     pub fn behind(&self) -> Option<String> {
         let behind = &self.0["behind"];
         let lasts = self.why().is_some() || is_late(behind);
@@ -30,7 +30,7 @@ impl Stop {
         self.with(None)
     }
 
-    /// `list` names the list of late rows.
+    /// `list` is the banner's phrase for the list of late rows, such as "this list".
     pub fn banner_of(&self, list: &str) -> Markup {
         let sentence = match self.behind() {
             Some(since) => Some(format!("Rows that became late since {since} are not in {list}.")),
