@@ -40,7 +40,8 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Returns why the gateway is not ready, except that the gateway is stopping or that a database request failed.
+/// Returns the lasting reasons why the gateway is not ready. A stop of the gateway and a failed database request are
+/// not lasting.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();

@@ -35,8 +35,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Returns how often circuit breakers have opened since the last scrape. A breaker with a new end time has opened
-    /// again. A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
+    /// Returns how often circuit breakers have opened since the last scrape. A new end time shows that a breaker has
+    /// opened again. A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()

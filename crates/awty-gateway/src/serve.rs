@@ -49,7 +49,7 @@ pub async fn serve(
         None => None,
     };
     let all = [db.clone(), answers_db.clone(), requests_db.clone()];
-    // No pool opens a second connection before each pool has its first connection, so that three connections are
+    // Opens one connection in each of the three pools before any pool opens a second one, so that three connections are
     // enough.
     match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {

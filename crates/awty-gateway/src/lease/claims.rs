@@ -22,7 +22,7 @@ const REFRESH: Duration = Duration::from_secs(30);
 /// Pause between the end of a call and the next claim. It is shorter than a slot, because the end of a call makes room
 /// at a target's limit.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// The pause `FOLLOW` ends early after this many stored answers.
+/// The claim loop ends the pause [`FOLLOW`] early after this many stored answers.
 const ENOUGH: usize = 100;
 /// Pause of the claim loop if there is no job to claim from, or if every job already has its share of running calls.
 const IDLE: Duration = Duration::from_secs(5);
@@ -60,7 +60,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // If a first failure means that a job is gone, the gateway only reads the list of jobs again.
+                // If the first failure says that a job is gone, the gateway reads the list of jobs again and reports no
+                // trouble.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {

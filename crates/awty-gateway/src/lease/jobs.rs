@@ -38,8 +38,8 @@ impl Worker {
         true
     }
 
-    /// Leaves out jobs whose role the gateway may not SET ROLE to, because it cannot claim their checks. Also returns
-    /// why the last of these jobs cannot be claimed.
+    /// Leaves out a job whose role the gateway may not SET ROLE to, because the gateway cannot claim the job's checks.
+    /// Also returns the error of one such job.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<(Vec<Job>, Option<String>), Trouble> {
         let (mut good, mut refusal) = (Vec::new(), None);
         for delivery in jobs.chunks(PIECE) {
