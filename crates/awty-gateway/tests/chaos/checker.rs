@@ -122,8 +122,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were repeated without a reason. Before the first injected fault, only a recorded failure is a
-/// reason.
+/// Finds calls that were repeated without a reason. Before the first injected fault, only a call with a recorded
+/// failure may be repeated.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

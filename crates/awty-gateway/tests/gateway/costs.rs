@@ -52,7 +52,7 @@ fn no_call_takes_longer_than_the_setting_max_timeout() {
     );
 }
 
-/// The command that repairs a stopped rule must also stay short, because it contains the rule's expressions.
+/// The command that repairs a stopped rule contains the rule's expressions, so the page must not show a long command.
 #[test]
 fn long_expressions_of_rules_make_no_large_view() {
     let (shop, gateway, _) = open();

@@ -54,7 +54,7 @@ fn a_form_of_another_site_changes_nothing() {
     assert_eq!(shop.text("SELECT paused FROM awty.job WHERE job = 'http.app'"), "false");
     assert_eq!(browser.post_from("/jobs/pause", &job, "Origin: http://x\r\n").status, 303);
     assert_eq!(shop.text("SELECT paused FROM awty.job WHERE job = 'http.app'"), "true");
-    // After a link on another site, the request has no cookie, so the page loads itself again.
+    // A browser sends no cookie after a link on another site, but sends the cookie when the page reloads itself.
     let stranger = Browser { cookie: "Sec-Fetch-Site: cross-site\r\n".into(), ..Browser::of_nobody(&gateway) };
     assert!(stranger.get("/alerts").text.contains("<meta http-equiv=\"refresh\" content=\"0\">"));
 }

@@ -129,7 +129,7 @@ fn too_many_checks_for_a_chart_are_named_and_not_counted() {
     browser.shows("/slots", &["20\u{202f}000 checks are due."]);
 }
 
-/// Another role lets the visitor read 4,000 plans, each with thousands of times in an hour.
+/// The role `other` lets the visitor `app` read 4,000 plans. Each plan has thousands of times in an hour.
 #[test]
 fn plans_of_others_hide_no_other_part_of_a_view() {
     let (shop, gateway, _) = open();
@@ -162,7 +162,7 @@ fn a_period_of_thousands_of_years_breaks_no_view_of_another_role() {
     }
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '24 hours')");
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
-    // As if the periods were older than the limit.
+    // Stores periods longer than the limit, as if they were stored before the limit existed.
     shop.cluster.execute(
         "postgres",
         &[

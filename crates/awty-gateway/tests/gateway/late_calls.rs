@@ -41,7 +41,8 @@ fn a_late_call_says_what_was_stopped_meanwhile() {
             assert!(place(sentence) < place("<svg").min(place("Last calls")), "{view}: the cause is not first: {page}");
         }
     }
-    // The page must not name the pause of the job, because only this schedule was stopped.
+    // The page must not mention the job's pause, because another endpoint's call shows that only this schedule was
+    // stopped.
     postgres(&format!("UPDATE awty.job SET resumed_at = {at} - interval '2 s'"));
     postgres(&format!("UPDATE awty_http_internal.endpoint SET changed_at = {at} - interval '1 s'"));
     browser.shows(&schedule, &[" came 35 s late. ", "The schedule was paused or changed until"]);

@@ -19,8 +19,8 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// Maximum memory in KiB. The gateway takes 214 MiB for 128 MiB of requests (docs/gateway.md), and 64 MiB for request
-/// bodies of the API.
+/// Maximum memory in KiB: 214 MiB for a gateway that holds 128 MiB of requests (docs/gateway.md), 64 MiB for request
+/// bodies of the API, and a reserve.
 const MOST: u64 = 320 * 1024;
 const CALLS: usize = 25;
 
@@ -35,7 +35,8 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// A run without `length` allows only 200 calls at once, so that the neighbours reach this limit.
+/// Without `length`, the gateway makes only 200 calls at once, so that the attacks of the neighbours (other roles)
+/// reach this limit.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

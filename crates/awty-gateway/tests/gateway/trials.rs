@@ -104,7 +104,7 @@ fn a_tried_function_gets_no_right_of_the_gateway() {
     assert!(tried.text.contains("it is app now (P0001)"), "{}", tried.text);
 }
 
-/// Holds a row of a watched table, so that awty evaluates the rule's expression, which executes `body`.
+/// Holds a row of a watched table. awty then evaluates the rule's `until` expression, which executes `body`.
 fn hold(shop: &Shop, gateway: &Gateway, body: &str) -> u16 {
     shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
     shop.app(&format!(

@@ -3,7 +3,7 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Number of jobs that each round registers, and of jobs in all rounds together.
+/// Number of jobs that each round registers, and maximum number for all rounds together.
 const NAMES: (usize, usize) = (500, 5_000);
 
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
