@@ -2,7 +2,7 @@ use crate::Cluster;
 use crate::preload::DISK;
 use std::time::Duration;
 
-/// Each variant must have the number of the same fault in `disk.c`.
+/// Each variant has the number by which `disk.c` knows the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// Writing WAL fails because the disk is full, so PostgreSQL must shut down.

@@ -1,5 +1,5 @@
-//! Invariant: this module removes a directory only if its name has the test prefix, it belongs to the servers' account,
-//! and its process has ended.
+//! Invariant: this module removes a directory only if its name has the test prefix, the servers' account owns it, and
+//! the process that made it has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

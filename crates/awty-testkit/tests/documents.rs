@@ -1,5 +1,5 @@
 //! If a document names a test as `file::test` in backticks, the test must exist. In docs/attacks.md, a bare name means
-//! a test in the file that the line names last.
+//! a test in the file that was named before it on the same line.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a panic is how a test fails
 

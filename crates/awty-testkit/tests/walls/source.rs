@@ -17,7 +17,7 @@ pub struct Source {
     pub children: Vec<String>,
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
-    /// Functions of SQL with an argument of the type `String` or `&str`, and calls of `get` for such a value.
+    /// Names of `#[pg_extern]` functions that take a `String` or `&str`, and "get" for calls `get::<T>` of such a type.
     pub strings: Vec<String>,
     inline: Vec<String>,
 }
@@ -146,7 +146,7 @@ impl<'ast> Visit<'ast> for Source {
         visit::visit_expr_method_call(self, call);
     }
 
-    /// Skips the path in `pub(super)`, because the path does not use the module that it names.
+    /// Skips the path in `pub(super)`, because this path only limits who may use the item.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
