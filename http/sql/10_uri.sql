@@ -1,4 +1,4 @@
--- The gateway calls the same code, so that it normalises a URI like the library.
+-- The gateway calls the same code, so that the gateway and the library normalise a URI in the same way.
 
 CREATE FUNCTION awty_http_internal.normal_uri(uri text) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'normal_uri_wrapper';

@@ -62,8 +62,9 @@ CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role has chosen by its setting awty_http.tenant; NULL: none';
 
--- Prefers the role's own job, then the job of its chosen tenant, then that of the only tenant of which it is a member.
--- A right from awty.allow() selects a job only for reading, because any tenant can give this right.
+-- Prefers the role's own job, and then the job of the tenant that the role has chosen. A role that has neither gets the
+-- job of its tenant if the role is a member of exactly one. A right from awty.allow() selects a job only for reading,
+-- because any tenant can give this right.
 CREATE FUNCTION awty_http_internal.job(caller oid, "right" text DEFAULT 'read') RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -212,7 +213,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes; returns the job of its calls; for the owner of extension awty_http';
 
--- 63 bits from PostgreSQL's strong random source.
+-- gen_random_uuid() gets its bits from PostgreSQL's strong random source.
 CREATE FUNCTION awty_http_internal.random_number() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ('x' || encode(sha256(uuid_send(gen_random_uuid())), 'hex'))::bit(64)::bigint & 9223372036854775807

@@ -1,4 +1,4 @@
--- The gateway calls the same code, so that it accepts the same requests as the library.
+-- The gateway calls the same code, so that the gateway and the library accept the same requests.
 CREATE FUNCTION awty_http_internal.is_method(method text) RETURNS boolean
     LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT AS 'MODULE_PATHNAME', 'is_http_method_wrapper';
 COMMENT ON FUNCTION awty_http_internal.is_method(text) IS 'Can a call have this method?';
@@ -16,7 +16,7 @@ CREATE FUNCTION awty_http_internal.check_headers(headers jsonb) RETURNS void
 DECLARE
     bad record;
 BEGIN
-    -- Strict mode, because lax mode would test an array's elements instead of the array.
+    -- Uses strict mode, because lax mode would test the elements of an array instead of the array.
     IF jsonb_typeof(headers) <> 'object' OR jsonb_path_exists(headers, 'strict $.* ? (@.type() <> "string")', '{}', true) THEN
         PERFORM awty_http_internal.refuse('22023', '"headers" must be an object of texts', 'headers => ''{"X-From": "shop"}''');
     END IF;
@@ -97,7 +97,7 @@ BEGIN
         'max_lateness', awty_http_internal.length(max_lateness), 'success', success, 'sign', coalesce(sign, true),
         'keep_response', coalesce(keep_response, false)));
     content := jsonb_strip_nulls(jsonb_build_object('headers', nullif(headers, '{}'), 'body_text', body_text, 'body_base64', body_base64))
-        -- A body of JSON null is a body, unlike SQL NULL.
+        -- JSON null is a body, but SQL NULL means that the call has no body.
         || CASE WHEN body IS NULL THEN '{}' ELSE jsonb_build_object('body', body) END;
 END
 $$;

@@ -1,10 +1,10 @@
--- Avoids row security, because it would read the rights to all jobs of the database at each claim.
+-- Avoids row security, because row security would read the rights to all jobs of the database at each claim.
 CREATE FUNCTION awty_http_internal.claimed(leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text, OUT failing boolean,
     OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.claimed(bigint[]) IS 'Tenant, schedule and definition of the call of each lease; for roles that may claim';
 
--- PL/pgSQL returns all rows at once, because awty_with_caller calls the function only once.
+-- Uses PL/pgSQL, which returns all rows at once, because awty_with_caller calls the function only once.
 CREATE FUNCTION awty_http_internal.claimed_as(caller oid, leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text,
     OUT failing boolean, OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

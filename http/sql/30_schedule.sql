@@ -26,7 +26,8 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz, text) IS 'The next occurrences of a plan';
 
--- A schedule with "after" is never over, because awty_http.schedule() with the same definition starts its wait again.
+-- A schedule with "after" is never over, because a call of awty_http.schedule() with the same definition starts the
+-- wait again.
 CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN endpoint.every IS NULL AND endpoint.cron IS NULL THEN endpoint.after IS NULL
@@ -54,7 +55,7 @@ COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http_internal.endpoi
 
 CREATE FUNCTION awty_http_internal.jitter(endpoint awty_http_internal.endpoint) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    -- The CASE is needed because least() ignores NULL.
+    -- Without CASE, a schedule without "every" would get a jitter of one minute, because least() ignores NULL.
     SELECT coalesce(endpoint.jitter, CASE WHEN endpoint.every IS NOT NULL THEN least(endpoint.every, '1 min') END, '0')
 $$;
 COMMENT ON FUNCTION awty_http_internal.jitter(awty_http_internal.endpoint) IS 'Upper bound of the delay of each call: the given one or the default';

@@ -1,4 +1,5 @@
--- A public function calls a function with the suffix _as, which checks the rights of its argument "caller".
+-- Each public function calls a function with the suffix _as, which checks the rights of the role in its argument
+-- "caller".
 
 CREATE FUNCTION awty_http_internal.lock(id text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
@@ -45,7 +46,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('54000', 'the note is longer than 1 KiB', 'Shorten the note.');
     END IF;
     PERFORM awty_http_internal.check_encoding(pause_as.note);
-    -- A new note alone keeps the version, because the note is not part of the definition.
+    -- A change of the note does not increase the version, because the note is not part of the definition.
     UPDATE awty_http_internal.endpoint AS e
     SET paused = true, paused_note = coalesce(pause_as.note, CASE WHEN e.paused THEN e.paused_note END),
         version = e.version + (NOT e.paused)::integer, changed_at = CASE WHEN e.paused THEN e.changed_at ELSE now() END

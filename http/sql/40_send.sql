@@ -1,4 +1,4 @@
--- A key is kept while the call is pending, and then as long as awty.attempt keeps the call.
+-- A row keeps the key of a send while the call is pending, and afterwards as long as awty.attempt has the call.
 CREATE TABLE awty_http_internal.sent (
     job             text COLLATE "C" NOT NULL,
     key             text COLLATE "C" NOT NULL,

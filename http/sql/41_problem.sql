@@ -6,7 +6,7 @@ SELECT h.id, h.job, concat(h.entity_name, split_part(h.entity_key, '#', 1)) AS u
     h.first_check_at, h.next_check_at, h.started_at, h.finished_at, h.lateness, h.attempts, h.outcome, h.sqlstate, h.message
 FROM awty.future_job_history AS h
 JOIN awty_http.tenant AS t ON t.job = h.job AND t.role::oid = h.role::oid
--- Equals the condition of the partial index on problems, so that PostgreSQL uses the index.
+-- This condition equals the condition of the partial index on problems, so that PostgreSQL uses the index.
 WHERE h.outcome <> ALL ('{done,met,cancelled,replaced}');
 
 COMMENT ON VIEW awty_http_internal.problem IS 'History of calls that ended with a problem, of schedules and of sends';

@@ -14,7 +14,7 @@ CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target 
 $$;
 COMMENT ON FUNCTION awty_http_internal.target(text) IS 'State and limits of a target, as in awty.target';
 
--- Finds the names by indexes first, because the state of a target costs several lookups.
+-- Finds the names of the targets by indexes first, because computing the state of a target takes several lookups.
 CREATE FUNCTION awty_http_internal.targets(after text DEFAULT NULL, max integer DEFAULT 50) RETURNS SETOF awty.target
     LANGUAGE sql STABLE PARALLEL SAFE ROWS 50
 BEGIN ATOMIC
@@ -47,7 +47,8 @@ CREATE FUNCTION awty_http_internal.lock_limits_as(caller oid) RETURNS void
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_limits_as(oid) IS 'awty_http_internal.lock_limits for a caller';
 
--- The right to claim suffices, because the caller has got 429 or 503 with Retry-After from the target.
+-- A role needs only the right to claim, because the target itself has answered the role's call with 429 or 503 and
+-- Retry-After.
 CREATE FUNCTION awty_http_internal.asked_to_wait(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN awty_internal.block_for_now(job, target, until, note);

@@ -31,7 +31,7 @@ COMMENT ON FUNCTION awty_http.create_token(name, text, interval) IS 'Creates a t
 CREATE FUNCTION awty_http_internal.create_token_as(caller oid, role name, scope text, expires interval) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- 366 bits from PostgreSQL's strong random source, hashed to 256 bits.
+    -- Three UUIDs have 366 strong random bits, which the hash reduces to 256 bits.
     bits CONSTANT bytea := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
     token CONSTANT text := 'awty_' || rtrim(translate(encode(bits, 'base64'), '+/', '-_'), '=');
     owner oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = create_token_as.role);
@@ -84,7 +84,7 @@ COMMENT ON FUNCTION awty_http_internal.drop_token_as(oid, bigint) IS 'awty_http.
 CREATE FUNCTION awty_http_internal.token_of(hash bytea, OUT id bigint, OUT role name, OUT scope text, OUT expires_at timestamptz)
     RETURNS SETOF record ROWS 1 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- A standby cannot write the time of use.
+    -- Does not store the time of use on a standby, because a standby cannot write.
     IF NOT current_setting('transaction_read_only')::boolean THEN
         UPDATE awty_http.token AS t SET last_used_at = date_trunc('minute', now())
         WHERE t.id = (SELECT u.id FROM awty_http.token AS u

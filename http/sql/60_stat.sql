@@ -129,7 +129,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain; caught_up_by is the lateness of a call that was caught up';
 
--- A retry is due before the next slot of the plan, so each slot counts for one attempt at most.
+-- Each slot counts for only one attempt, because a retry is due before the next slot of the plan.
 CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN CASE

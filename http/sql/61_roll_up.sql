@@ -1,6 +1,7 @@
--- Several runs share the counting, because one run that counted 4 million calls delayed other calls by up to 17 s.
+-- Divides the counting among several runs, because a single run that counted 4 million calls delayed other calls by up
+-- to 17 s.
 
--- Overwrites whole buckets, so that counting the same hour twice does no harm.
+-- Overwrites whole buckets, so that a second count of the same hour does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off
     SET plan_cache_mode = force_custom_plan -- because awty_http.stat grows while the function runs
@@ -116,7 +117,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- Counts only hours of which awty.attempt still has all calls. Stops after the time `work` and returns the rest.
+-- Counts only hours whose calls are all still in awty.attempt. After the time `work`, stops and returns the work that
+-- is left.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE
@@ -128,8 +130,8 @@ DECLARE
 BEGIN
     IF rest IS NULL THEN
         until := date_trunc('hour', roll_up.at);
-        -- Counts the last hour again, because some of its calls may have been committed later. Ignores future hours,
-        -- which a clock that was ahead has written.
+        -- Counts the last counted hour again, because some of its calls may have been committed later. Ignores hours in
+        -- the future, which a roll-up has written while the clock was ahead.
         since := greatest(coalesce(date_trunc('day', roll_up.at - kept), '-infinity'),
             (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.id = s.job AND s.bucket < until));
     END IF;
@@ -171,8 +173,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
--- Does nothing in a restore, because the dump already has the job's row. A restore is recognised by xmloption, because
--- only scripts of pg_dump set it to its default.
+-- Does nothing in a restore, because the dump already has the job's row. A session that has set xmloption is a restore,
+-- because only scripts of pg_dump set this setting.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_settings AS s

@@ -10,7 +10,8 @@ COMMENT ON FUNCTION awty_http_internal.forget_hours_of(text[], timestamptz) IS '
 -- Skips rows that another session has locked, so that this function never waits.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
-    -- Deletes the hours of jobs and deleted endpoints, because the roll-up deletes only those of other endpoints.
+    -- The roll-up deletes old hours only of endpoints that still exist. This statement also deletes old hours of jobs
+    -- and of deleted endpoints.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
     DELETE FROM awty_http_internal.endpoint AS e USING (
@@ -18,7 +19,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         WHERE d.deleted_at < forget.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = d.id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE e.id = old.id;
-    -- Keeps the content of a failed send while the history has the send, because it can be sent again.
+    -- Keeps the content of a failed send while the history has the send, because a client can send the content again.
     DELETE FROM awty_http_internal.content AS c USING (
         SELECT d.entity_name, d.entity_key, d.job FROM awty_http_internal.content AS d
         WHERE NOT EXISTS (SELECT FROM awty_http_internal.endpoint AS e
@@ -32,7 +33,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         SELECT d.job, d.sent_by, d.key FROM awty_http_internal.sent AS d
         WHERE greatest(d.due_at, d.sent_at) < forget.at - coalesce(nullif(current_setting('awty.attempt_retention')::interval, '0'), '0') - '1 hour'::interval
           AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = d.check_id)
-          -- Keeps a send that awty.attempt still has, because the gateway may have retried it later.
+          -- Keeps a send while awty.attempt has its call, because the gateway may have repeated the call later.
           AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = d.check_id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE s.job = old.job AND s.sent_by = old.sent_by AND s.key = old.key;

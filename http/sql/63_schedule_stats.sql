@@ -25,7 +25,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.counted_until(text) IS 'End of the hours that awty_http.stat has of a schedule';
 
--- Interpolates within a step, as if the lengths in the step were evenly spread.
+-- Interpolates within a step of the histogram, as if the lengths in this step were evenly spread.
 CREATE FUNCTION awty_http_internal.percentile(steps bigint[], share double precision, lowest interval, highest interval) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT greatest(percentile.lowest, least(percentile.highest, make_interval(secs => (s.low + (s.high - s.low) * (s.wanted - s.before) / s.n) / 1000)))
@@ -38,7 +38,8 @@ CREATE FUNCTION awty_http_internal.percentile(steps bigint[], share double preci
 $$;
 COMMENT ON FUNCTION awty_http_internal.percentile(bigint[], double precision, interval, interval) IS 'Length below which that share of a histogram lies; NULL: the histogram is empty';
 
--- Buckets of an hour and longer come from awty_http.stat, except for calls that only awty.attempt has yet.
+-- Buckets of an hour and longer come from awty_http.stat. Calls that the roll-up has not counted yet come from
+-- awty.attempt.
 CREATE FUNCTION awty_http_internal.stats(id text, width interval, since timestamptz, until timestamptz,
     OUT bucket timestamptz, OUT count bigint, OUT ok bigint, OUT dropped bigint, OUT caught_up bigint, OUT implausible bigint,
     OUT left_out bigint, OUT lateness_p50 interval, OUT lateness_p95 interval, OUT lateness_max interval,
