@@ -76,7 +76,7 @@ COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'Time at which the last 
 COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'For a repetition: slots of the plan before this one are used up, whatever the first slot says';
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: occurrences up to this time are used up, whatever the first slot says';
 
--- Finds checks during whose run the server or the worker's process ended.
+-- This index finds checks whose run was interrupted, because the server or the worker's process ended.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
 -- Holds that clients set. A hold that awty sets after crashes has no row here.
@@ -187,7 +187,7 @@ CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
 
 COMMENT ON FUNCTION awty.key("any") IS 'Returns the key of one or several values, the same in every session: of one value its text, of several a JSON array of texts';
 
--- RESTRICTED, because parallel workers do not know the clock of awty.travel().
+-- The function is PARALLEL RESTRICTED, because parallel workers do not know the clock of awty.travel().
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
 

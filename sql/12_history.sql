@@ -31,7 +31,7 @@ CREATE INDEX future_job_history_default_entity_idx ON awty_internal.future_job_h
 
 CREATE INDEX future_job_history_default_newest_idx ON awty_internal.future_job_history_default (finished_at);
 
--- Omits checks that ended well, because an index of all rows would slow down each INSERT.
+-- The index omits checks that ended well, because an index of all rows would slow down each INSERT.
 CREATE INDEX future_job_history_default_problems_idx ON awty_internal.future_job_history_default (job, finished_at)
     WHERE outcome <> ALL ('{done,met,cancelled,replaced}');
 

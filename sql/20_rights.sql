@@ -14,7 +14,7 @@ CREATE FUNCTION awty_internal.can_become(role regrole) RETURNS boolean
 
 COMMENT ON FUNCTION awty_internal.can_become(regrole) IS 'Can the current user SET ROLE to that role?';
 
--- PL/pgSQL, because an SQL function would be planned again for each job.
+-- The function uses PL/pgSQL, because PostgreSQL would plan an SQL function again for each job.
 CREATE FUNCTION awty_internal.has_any_role(roles regrole[], privilege text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -36,7 +36,7 @@ CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text) RETURN
 
 COMMENT ON FUNCTION awty_internal.has_right(oid, text, text) IS 'Does that role have that right to the job now, whatever the snapshot of the transaction shows? For roles that the current user can become';
 
--- PARALLEL SAFE, because a policy with any other function prevents parallel scans.
+-- The function must be PARALLEL SAFE, because a policy with any other function prevents parallel scans.
 CREATE FUNCTION awty_internal.readable(OUT job text, OUT role oid, OUT may_schedule boolean, OUT may_claim boolean)
     RETURNS SETOF record ROWS 100 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'readable_wrapper';
 

@@ -1,5 +1,6 @@
 CREATE TABLE awty_internal.repetition (
-    -- Shares the sequence of checks, because a further sequence would be one more relation to lock.
+    -- Repetitions take their numbers from the sequence of checks, because a separate sequence would be one more
+    -- relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,

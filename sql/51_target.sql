@@ -141,7 +141,7 @@ FROM (
       AND NOT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = l.job AND t.target = l.entity_name)
       AND NOT EXISTS (SELECT FROM awty_internal.breaker AS b WHERE b.job = l.job AND b.target = l.entity_name)
 ) AS k
--- LIMIT makes each join an index lookup, because the planner would otherwise compare each target with all targets.
+-- Without LIMIT, the planner would compare each target with all targets. With LIMIT, each join is an index lookup.
 LEFT JOIN LATERAL (
     SELECT t.concurrency, t.rate, t.burst, t.blocked_until FROM awty_internal.target AS t
     WHERE t.job = k.job AND t.target = k.key LIMIT 1

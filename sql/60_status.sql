@@ -39,7 +39,7 @@ CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, until timesta
 
 COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, timestamptz, text) IS 'Since when, by which role, until when and why, as far as each is known';
 
--- Compares times, because a standby cannot remove holds and pauses that have expired.
+-- Compares the end with the clock, because a standby cannot remove holds and pauses that have expired.
 CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN (until <= clock_timestamp()) IS NOT TRUE;
@@ -178,8 +178,8 @@ CROSS JOIN LATERAL (
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
-        -- A worker is missed after 5 seconds, because an idle worker claims that often. If a lease is open, the timeout
-        -- is added, because a busy worker makes no claims.
+        -- Reports missing workers 5 seconds after the last claim, because an idle worker claims at least that often. If
+        -- a lease is open, the job's timeout is added, because a busy worker makes no claims.
         SELECT 10, concat('no external worker has claimed checks of ', named.job,
                 coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'
@@ -301,8 +301,8 @@ FROM (
     SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
     WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = u.rule AND j.paused)
     UNION ALL
-    -- Checks only rules that the caller may read, because each check takes a while, and another role may have thousands
-    -- of rules.
+    -- Examines only rules that the caller may read, because examining a rule takes a while, and another role may have
+    -- thousands of rules.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]
     FROM awty.rule AS r
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
@@ -329,7 +329,7 @@ CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
 
 COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'Time that has passed since then; 0 if the argument is NULL or infinite';
 
--- The aggregates are joined, because the planner omits joins that a query does not use.
+-- A LEFT JOIN computes each aggregate, so that the planner can omit the aggregate if a query does not use its columns.
 CREATE VIEW awty.status AS
 SELECT current_database() AS database,
     here.enabled,

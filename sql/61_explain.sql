@@ -23,8 +23,8 @@ $$;
 
 COMMENT ON FUNCTION awty_internal.say_unknown(text, text, text) IS 'Tells the caller that awty.explain() has no row of an entity, and which entity may be meant';
 
--- JIT is off, because it would compile for seconds. work_mem is set, because less would need temporary files, which
--- temp_file_limit may forbid.
+-- JIT is off, because PostgreSQL would take seconds to compile the query. work_mem is set, because with less memory the
+-- query would write temporary files, and a low temp_file_limit would make it fail.
 CREATE FUNCTION awty.explain(entity_name text, entity_key text)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
@@ -35,7 +35,7 @@ BEGIN ATOMIC
         FROM awty.future_job_history AS h
         WHERE h.entity_name = explain.entity_name AND h.entity_key = explain.entity_key
         ORDER BY h.finished_at DESC LIMIT 100
-    -- Another role can have thousands of checks of the entity, so the caller's own ones come first.
+    -- Sorts the caller's own checks first, because another role can have thousands of checks of the entity.
     ), ranked AS MATERIALIZED (
         SELECT f.id, f.job, f.scheduled_at, f.scheduled_by, f.first_check_at, f.next_check_at, f.attempt,
             row_number() OVER (ORDER BY (awty_internal.can_become(f.scheduled_by) OR awty_internal.can_become(j.role)) IS TRUE DESC,
@@ -49,7 +49,8 @@ BEGIN ATOMIC
         CROSS JOIN LATERAL (SELECT t.rank, t.why, t.mend FROM awty_internal.standing AS t WHERE t.id = f.id LIMIT 1) AS s
         LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
         WHERE f.place <= 100
-    -- The search for the next times of one repetition can take milliseconds.
+    -- Numbers the repetitions, because awty.explain() computes next times for only 20 of them. This can take
+    -- milliseconds for each repetition.
     ), repeated AS MATERIALIZED (
         SELECT r.job, r.next_check_at, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar,
             row_number() OVER (ORDER BY (awty_internal.can_become(r.repeated_by) OR awty_internal.can_become(j.role)) IS TRUE DESC,

@@ -77,7 +77,7 @@ BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
     ), overdue AS (
-        -- The caller's own jobs come first, so that jobs of other roles cannot fill the list.
+        -- Sorts the caller's own jobs first, so that jobs of other roles cannot fill the list.
         SELECT o.id, o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, o.slot, o.paused_at, o.paused_by, o.paused_note, o.function_name
         FROM (SELECT d.id, d.job, d.paused, d.next_check_at, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
               FROM awty.job AS j JOIN awty_internal.first_overdue AS d ON d.job = j.job
@@ -99,8 +99,8 @@ BEGIN ATOMIC
         AND NOT current_setting('awty.synchronous_commit')::bool
         AND EXISTS (SELECT FROM awty.job AS j WHERE j.function_name IS NOT NULL)
     UNION ALL
-    -- With PostgreSQL's default settings, there is not enough room. So this is a notice, and only where a role's queries
-    -- can keep the jobs of another role waiting.
+    -- PostgreSQL's default settings allow too few processes. Therefore the finding is only a notice, and appears only
+    -- if jobs have different roles, because one role's parallel queries can then delay another role's jobs.
     SELECT 'notice', 'parallel queries may take all processes that awty needs',
         format('max_worker_processes is %s; parallel queries and logical replication may take %s, and awty needs %s',
             process.there, process.others, process.own),
@@ -148,7 +148,8 @@ BEGIN ATOMIC
             ELSE format('SELECT awty.alter_target(%L, %L, blocked_until => ''-infinity'');', t.job, t.target) END
     FROM (SELECT b.job, b.target, b.state, b.why, j.role FROM awty.target AS b JOIN awty.job AS j ON j.job = b.job
           WHERE b.state = 'blocked'
-             -- Omits a target without checks, because awty keeps its failures for a while.
+             -- awty keeps the failures of a target for a day. Therefore the query omits targets that have no checks
+             -- left.
              OR b.state = 'open' AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.job = b.job AND f.entity_name = b.target AND NOT f.held)
           ORDER BY b.job, b.target LIMIT 20) AS t
     UNION ALL
@@ -177,8 +178,9 @@ BEGIN ATOMIC
         format('SELECT awty.create_calendar(calendar, hours, zone => …, closed => closed, replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
     UNION ALL
-    -- A calendar without closed days ahead would count next year's holidays as open time.
-    -- Compares dates, because the last closed day of an old calendar can be too late for a timestamptz.
+    -- Finds calendars whose closed days have all passed, because they would count next year's holidays as open time.
+    -- Compares dates, because a calendar that is older than the limit on closed days may have a day beyond the range of
+    -- timestamptz.
     SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
         format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
         format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
@@ -200,7 +202,7 @@ BEGIN ATOMIC
     -- Does not read pg_class, because Citus hides its shards there.
     WHERE pg_table_is_visible(r.relation::oid) IS NULL
     UNION ALL
-    -- A database restored without data has a rule's triggers, but not the rule.
+    -- If a database was restored without data, it has the triggers of a rule, but not the rule.
     SELECT 'error', format('rule "%s" does not exist', lost.rule), format('its triggers are on table %s', lost.relation),
         'Call awty.watch() again.'
     FROM (SELECT DISTINCT t.tgrelid::regclass AS relation,

@@ -85,7 +85,7 @@ FROM (SELECT k.job, k.role, k.paused AND awty_internal.lasts(k.paused_until) AS 
 FULL JOIN awty_internal.job_counter() AS c ON c.job = j.job
 -- DISTINCT ON lets the planner omit this slow join if a query uses none of its columns.
 LEFT JOIN (SELECT DISTINCT ON (q.job) q.* FROM awty_internal.job_pending() AS q ORDER BY q.job) AS p ON p.job = j.job
--- Omits counts of jobs that the caller may not read, and keeps the row `other jobs`.
+-- Omits the counts of jobs that the caller may not read, but keeps the row `other jobs`.
 WHERE j.job IS NOT NULL OR c.job IS NULL;
 
 COMMENT ON VIEW awty.job_status IS 'State and counts of each job, one row each; runs are counted in memory and stored once a minute, so that a crash loses up to a minute of them';

@@ -1,4 +1,4 @@
--- A separate type, because RETURNS TABLE refuses columns with the names of arguments.
+-- The result has its own type, because RETURNS TABLE refuses columns with the names of arguments.
 CREATE TYPE awty.tried AS (
     id bigint,
     job text,

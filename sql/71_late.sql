@@ -2,8 +2,8 @@ CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     CASE WHEN isfinite(a.due_at) THEN awty.now() - a.due_at END AS late_for,
     CASE WHEN h.held_by IS NOT NULL OR s.stopped_since IS NOT NULL THEN NULL
-        -- A rule can be older than the limit of a century. The sum of times could then overflow and make the whole view
-        -- fail, so the function computes it.
+        -- A rule that is older than the limit on `escalate` can have a level after more than a century. The sum of
+        -- times could then overflow and make the whole view fail. Therefore next_level_at() computes the sum.
         WHEN r.calendar IS NULL AND s.rule IS NULL AND (r.escalate[a.level] > '36525 days'::interval) IS NOT TRUE
         THEN coalesce(a.since, a.due_at) + r.escalate[a.level]
         ELSE awty_internal.next_level_at(a.rule, a.level, coalesce(s.since, a.since, a.due_at), a.entity_key) END AS next_level_at,
@@ -12,7 +12,7 @@ SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     h.held_until,
     h.note
 FROM awty.alert AS a
--- A standby cannot end a hold, so a hold is over when its end has passed.
+-- A standby cannot remove a hold that has ended. Therefore the view compares the end of the hold with the clock.
 LEFT JOIN LATERAL (SELECT a.held_by, a.held_until, a.note WHERE (a.held_until <= awty.now()) IS NOT TRUE) AS h ON true
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 LEFT JOIN awty_internal.stop AS s ON s.rule = a.rule AND s.key = a.entity_key

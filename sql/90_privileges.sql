@@ -43,7 +43,7 @@ ALTER TABLE awty_internal.stop ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.alert ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.calendar ENABLE ROW LEVEL SECURITY;
 
--- Row security keeps out pg_write_all_data, because no policy allows writes.
+-- With row security, members of pg_write_all_data cannot write to these tables, because no policy allows writes.
 ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.check_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.hold ENABLE ROW LEVEL SECURITY;
@@ -86,7 +86,7 @@ CREATE POLICY own_calendars ON awty.calendar FOR SELECT TO PUBLIC USING (
     OR role::oid = (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
 );
 
--- Also compares the role, because another role may now have a job of the same name.
+-- The policy also compares the role, because another role may now have a job of the same name.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
@@ -166,7 +166,7 @@ ALTER TABLE awty_internal.lease ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt_default ENABLE ROW LEVEL SECURITY;
 
--- Compares the lease's job and role first, so that the leases of other roles need no lookup.
+-- The policy compares the lease's job and role first, so that the leases of other roles need no lookup.
 CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     (awty_internal.can_become(scheduled_by) OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r))
     -- Without OFFSET 0, PostgreSQL would read the checks of all roles.
@@ -179,7 +179,7 @@ CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- A dump omits leases, because a restored database gives new leases for the checks.
+-- A dump omits leases, because external workers get new leases for the checks of a restored database.
 GRANT SELECT ON awty_internal.attempt_default TO pg_database_owner;
 CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
