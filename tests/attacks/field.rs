@@ -4,7 +4,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// A longer delay, in seconds, shows that a check waited for another run, because a busy machine alone delays less.
+/// A check that starts later than this, in seconds, has waited for another run. A busy machine alone causes shorter
+/// delays.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";

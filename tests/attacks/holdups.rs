@@ -168,7 +168,8 @@ fn holds_of_repetitions_that_search_long_keep_no_other_hold_from_its_end() {
     inspect(&field);
     let ended = "SELECT count(*) = 1 FROM awty.future_job_history WHERE job = 'quick' AND outcome = 'missed'";
     field.cluster.await_sql(DB, "the end of the other hold", ended);
-    // The roles take turns, so the quick job's hold does not wait for all holds of the slow job.
+    // awty ends the holds of both roles in turn. Therefore the hold of the quick job does not wait for all holds of the
+    // slow job.
     let before = "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow' AND finished_at <= (
                       SELECT finished_at FROM awty.future_job_history WHERE job = 'quick')";
     let before: i64 = field.one("postgres", before);
@@ -190,7 +191,8 @@ fn checks_that_search_long_delay_no_claim_of_several_jobs() {
     let claimed: i64 = field.one("postgres", "SELECT count(*) FROM awty.claim('{slow,quick}', 'w')");
     assert_eq!(claimed, 1);
     let ended: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow'");
-    // If only the number of checks limited a claim, 500 checks would end.
+    // A claim of two jobs ends at most 500 checks of each job, and also stops after a time limit. The time limit must
+    // come first, because each of these checks takes long.
     assert!((1..400).contains(&ended), "{ended} checks have ended");
 }
 
@@ -209,7 +211,7 @@ fn watch(field: &Field, role: &str, rule: &str) {
     field.cluster.await_sql(DB, "the alert", &alert);
 }
 
-/// Registers a job, because awty then inspects the database.
+/// Registers a job, so that awty inspects the database.
 fn inspect(field: &Field) {
     field.job("alice", "another", "BEGIN RETURN NULL; END");
 }

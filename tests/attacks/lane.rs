@@ -1,5 +1,5 @@
-//! After a crash, awty runs the interrupted checks (suspects) one at a time. One role's suspects must not delay other
-//! roles' checks.
+//! After a crash, awty runs the interrupted checks (the suspects) one at a time. The suspects of one role must not
+//! delay the checks of other roles.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Shorter than the minute between inspections, so that a check that ends in time has not waited for an inspection.
+/// Maximum time until alice's checks are done. Inspections come once a minute, so checks that end within this time have
+/// not waited for an inspection.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {
@@ -76,7 +77,7 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// Because alice's job is paused during the crash, mallory's check runs first after the restart.
+/// Pauses alice's job before the crash, so that mallory's check runs first after the restart.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());

@@ -189,7 +189,8 @@ fn an_open_transaction_holds_up_no_foreign_check() {
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
 }
 
-/// A client that does not read its error keeps its locks, and an error may be as long as the caller likes.
+/// A client that does not read a long error message keeps its locks, because the server waits until it has sent the
+/// message. Callers can make messages long.
 #[test]
 fn a_role_without_the_right_waits_for_no_lock_of_a_job_or_calendar() {
     let field = Field::new();

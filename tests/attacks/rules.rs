@@ -272,7 +272,7 @@ fn a_long_length_of_a_rule_breaks_no_view_of_another_role() {
     field.cluster.await_sql("postgres", "the alert", "SELECT count(*) = 1 FROM awty.late");
     let next = "SELECT count(next_level_at) FROM awty.late";
     assert_eq!(field.one::<i64>("alice", next), 1);
-    // As if the rule were older than the limit.
+    // Simulates a rule that was created before awty limited `escalate`.
     field.sql("postgres", "UPDATE awty.rule SET escalate = '{106750000 days}'");
     assert_eq!(field.one::<i64>("alice", next), 0);
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.late WHERE late_for > '0'"), 1);
@@ -292,7 +292,7 @@ fn a_closed_day_far_ahead_breaks_no_finding_for_others() {
     );
     let named = "SELECT count(*) FROM awty.doctor() WHERE finding = 'calendar \"far\" has no closed days ahead'";
     assert_eq!(field.one::<i64>("postgres", named), 0);
-    // As if the calendar were older than the limit.
+    // Simulates a calendar that was created before awty limited closed days.
     field.sql("postgres", "UPDATE awty.calendar SET closed = '{2020-01-01, 2020-01-02, 5874897-12-31}'");
     assert_eq!(field.one::<i64>("postgres", named), 0);
     field.sql("postgres", "UPDATE awty.calendar SET closed = '{4713-11-24 BC, 2020-01-01, 2020-01-02}'");

@@ -289,7 +289,8 @@ fn due_checks_of_others_make_no_status_slow() {
     assert!((1000..130_000).contains(&read), "{read} rows were read");
 }
 
-/// A change of any job is told to all sessions. A worker of alice's needs longer to read her jobs than mallory to change his.
+/// Each change of a job makes all sessions read their jobs again. Mallory's next change comes before alice's worker has
+/// read her 3,000 jobs.
 #[test]
 fn changes_of_a_job_in_a_loop_stop_no_run_of_others() {
     let field = Field::new();
@@ -329,7 +330,8 @@ fn changes_of_a_job_in_a_loop_stop_no_run_of_others() {
     });
 }
 
-/// Parallel workers that sleep keep their processes, as parallel workers whose client reads no rows do.
+/// The parallel workers sleep, so that they keep their processes. Parallel workers would also keep their processes if
+/// their client read no rows.
 #[test]
 fn parallel_queries_take_no_process_that_awty_needs() {
     let field = Field::with(Cluster::builder().set("max_worker_processes", "20"));
