@@ -14,7 +14,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 const CHECKS: u32 = 5_000;
-/// A regression must be larger than this share, because a small spread of few pairs may be chance.
+/// Minimum noise, as a share of the CPU time. A smaller increase is never a regression, because few pairs may agree by
+/// chance.
 const LEAST_NOISE: f64 = 0.02;
 
 type Figure = (&'static str, fn(&Shop) -> f64);
@@ -131,7 +132,7 @@ fn answer(shop: &Shop) -> f64 {
 }
 
 fn measured(stage: &str) -> Result<Vec<f64>, String> {
-    // Unlike its path, this link stays valid if a build replaces the program meanwhile.
+    // This link stays valid if a build replaces the program meanwhile. The path of the program would become invalid.
     let output = Command::new("/proc/self/exe").arg("cpu").env("AWTY_STAGE", stage).output();
     let output = output.map_err(|error| error.to_string())?;
     if !output.status.success() {

@@ -3,7 +3,7 @@ use crate::ROWS;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// Multiplies the sizes of all measurements. Results with a factor below 1 are stored separately.
+    /// Factor for the sizes of all measurements. Results with a factor below 1 are stored separately.
     pub scale: f64,
     pub only: Vec<String>,
 }
