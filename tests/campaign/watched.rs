@@ -15,12 +15,12 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between two rounds of the rule's owner. In one of `CHANGE` rounds, the owner changes the rule.
+/// Pause between two rounds of the rule's owner. The owner changes the rule in one of `CHANGE` rounds on average.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Finds second alerts of a row, and alerts whose row does not exist, is not late, has met the rule, or has a different
-/// start time. $1 is true if the clock was set.
+/// Finds rows with two open alerts. Also finds alerts whose row does not exist, is not late or has met the rule, and
+/// alerts whose start time differs from that of the row. $1 is true if the clock was set.
 ///
 /// After a change of the rule, no trigger notices that an alert's row is deleted and inserted again. Therefore the
 /// alert may be wrong until awty has compared all alerts with their rows.
@@ -31,8 +31,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR ((p.id IS NULL OR p.state = ANY (t.there) OR p.since IS DISTINCT FROM a.since) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds late rows that have no alert, if the row's check is missing or is 9 s (three of the longest slots) too late.
-/// Ignores rows with failed checks, and all rows while awty reads the table for the rule.
+/// Finds late rows that have no alert, and whose check is missing or is due more than 9 s too late. These 9 s are three
+/// of the longest slots. Ignores rows with failed checks, and all rows while awty reads the table for the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

@@ -42,7 +42,7 @@ const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
 /// Maximum number of turns, each of which makes the same calls.
 const TURNS: usize = 5;
-/// Maximum growth of a session's memory in bytes, during the last turn or during the repetition of one call.
+/// Maximum growth of a session's memory in bytes while the session repeats the same calls. A larger growth is a leak.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 
@@ -112,7 +112,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
         steps.push(places::Step::any(&functions, random));
     }
     let mut memory = vec![];
-    // A cache may still grow in the second turn, but only a leak grows in every turn.
+    // Each turn makes the same calls. A cache may still grow in the second turn, but only a leak grows in every turn.
     while memory.len() < 2 || memory.len() < TURNS && grown(&memory) {
         for step in &steps {
             for (call, answer) in

@@ -24,7 +24,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // Spares the long run's own process, because this fault tests a crash beside the run.
+    // Kills a process of another role, because the crash must not come from the long run itself.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;
