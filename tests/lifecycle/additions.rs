@@ -1,4 +1,5 @@
-//! However a check ends, an administrator's triggers, rules, columns and keys on awty's tables take effect.
+//! An administrator's triggers, rules, columns and keys on awty's tables take effect for each way in which a check can
+//! end.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

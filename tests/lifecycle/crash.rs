@@ -5,7 +5,8 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Maximum time until a check ends. It is shorter than the minute between two searches for forgotten checks (P5).
+/// Maximum time until a check ends. It is shorter than the minute between two searches for forgotten checks (promise
+/// P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -198,7 +198,8 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
     let no_login_needed: bool =
         shop.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000");
     for (key, revoke, grant) in ways {
-        // Waits until the worker has disconnected, because a connected worker runs the check despite the revoked right.
+        // Waits until the worker has disconnected, because a worker that is still connected runs the check despite the
+        // revoked right.
         shop.await_workers_gone();
         let position = shop.cluster.log_position();
         shop.cluster.execute("postgres", &[revoke]);

@@ -157,7 +157,8 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     // `awty.travel()` runs the due checks before it returns, so the alert has reached each level that is due.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // Ignores tickets that begin to wait close to a level's due time, because the end of `awty.travel()` is inexact.
+    // `awty.travel()` ends at an inexact time, so a ticket may begin to wait shortly before or shortly after a level's
+    // due time. The test ignores such tickets.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(

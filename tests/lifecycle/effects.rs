@@ -54,7 +54,8 @@ fn a_notification_reaches_its_listeners() {
 
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    // Tries both cases, because awty cleans a session in a transaction only if the session has a temporary schema.
+    // Tests a run with a temporary table and a run without, because awty cleans a session in a transaction only if the
+    // session has a temporary schema.
     nothing_is_left_of("CREATE TEMPORARY TABLE leftover (a integer);");
     nothing_is_left_of("");
 }
@@ -183,7 +184,8 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // A superuser schedules the check, because settings such as `default_transaction_read_only` hinder the role itself.
+    // A superuser schedules the check, because settings such as `default_transaction_read_only` prevent the role itself
+    // from scheduling.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");
     assert_eq!(end.why(), ("done", None), "{end:?}");

@@ -51,7 +51,7 @@ fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
           "SELECT awty.schedule('at once', n::text, 'r2', at => now() + interval '2 s') FROM generate_series(1, 300) AS n"],
     );
     shop.await_all_ended();
-    // Role `r2` has 3 s of work. With only 50 ms in each second, `r2` would take a minute.
+    // Role `r2` has 3 s of work. If `r2` could run only 50 ms in each second, the work would take a minute.
     let in_time = "SELECT max(started_at) FILTER (WHERE job = 'r2') < max(started_at) FILTER (WHERE job = 'r1')
                    FROM awty.future_job_history";
     assert!(shop.cluster.value::<bool>("postgres", in_time), "the backlog was not done when the last slot came");

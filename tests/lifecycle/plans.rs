@@ -123,7 +123,7 @@ struct Plan<'a> {
     statement: &'a str,
     scans: Vec<Scan>,
     sorts: bool,
-    /// Whether the statement must not compare each row with each value of an array.
+    /// True if the statement excludes the values of an array, and the plan does not find these values by hash.
     needs_hash: bool,
 }
 

@@ -56,7 +56,7 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     for (key, end_it, why, notes) in
         [("rolled back", "ROLLBACK PREPARED", "done", 1), ("committed", "COMMIT PREPARED", "cancelled", 0)]
     {
-        // The transaction must lock the row before the check runs.
+        // Pauses the job, so that the transaction locks the row before the check can run.
         shop.run("SELECT awty.pause('note')");
         shop.schedule(key, "note", "after => '0'");
         prepare(&shop, key, &format!("SELECT awty.cancel('orders', '{key}')"));
@@ -81,7 +81,7 @@ fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     shop.cluster.restart();
     assert_eq!(shop.end_of("due").why(), ("done", None));
     shop.cluster.execute("postgres", &["COMMIT PREPARED 'p'"]);
-    // After the restart, only an inspection can find the new check.
+    // Pauses the job to cause an inspection, because only an inspection finds the new check after the restart.
     shop.run("SELECT awty.pause('note'), awty.resume('note')");
     let end = shop.end_within("new", SOON);
     assert_eq!((end.why(), shop.notes("new")), (("done", None), 1), "{end:?}");

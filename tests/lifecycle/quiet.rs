@@ -201,7 +201,8 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// The maintainer must release other checks even if more held checks are locked than it releases at a time.
+/// The maintainer releases a limited number of held checks at a time. Even if more checks than this number are locked,
+/// the maintainer must release the others.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();

@@ -65,7 +65,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     copy.restart();
     copy.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '0')").unwrap();
     copy.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
-    // The database itself says that it is restored, so that pg_upgrade and a dump keep this state.
+    // The database itself stores that it was restored, so that pg_upgrade and a dump keep this state.
     copy.stop(Stop::Fast);
     std::fs::remove_file(copy.data().join("pg_stat/awty_restored")).unwrap();
     copy.start();
@@ -152,7 +152,7 @@ fn one_statement_warns_once() {
     assert!(again(&copy).contains("NOTICE:  database \"postgres\" already runs its own checks"), "nothing was adopted");
 }
 
-/// Copied disks look like the original disks to PostgreSQL and to awty.
+/// PostgreSQL and awty cannot distinguish a copy of the disks from the original disks.
 #[test]
 fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
     let mut shop = source();

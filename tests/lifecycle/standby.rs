@@ -95,7 +95,8 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Waits until another session's commit waits, because processes read the new setting at different times.
+    // Processes read the new setting at different times. Therefore another session commits until one of its commits
+    // waits for the standby.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);
@@ -129,7 +130,8 @@ fn a_primary_that_was_cut_off_begins_no_run() {
         "SELECT EXISTS (SELECT FROM awty.explain('orders', '1') WHERE detail LIKE '%waits for a synchronous standby%')";
     shop.await_true("the reason of the check", explained);
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 0, "it has begun");
-    // If a client drops or renames the database while a worker waits for a standby, the worker must disconnect (P10).
+    // If a client drops or renames the database while a worker waits for a standby, the worker must disconnect (promise
+    // P10).
     let mut client = shop.cluster.superuser("template1");
     client.batch_execute("SET synchronous_commit = local").unwrap();
     client.batch_execute("ALTER DATABASE postgres RENAME TO renamed").unwrap();

@@ -5,7 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// True if awty would run the check despite the cause. The test then locks the check, so that no run starts.
+    /// True if awty would start a run in spite of this cause. The test then locks the check, so that no run starts.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,
@@ -70,7 +70,8 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             finding: "nothing runs in this database",
         },
         Cause {
-            // Restarts the server, because a running server rarely reads the identity of its installation.
+            // Restarts the server, because the inspection after a restart compares the stored identity with the
+            // identity of the installation.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
             fails: false,

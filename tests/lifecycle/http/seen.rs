@@ -58,7 +58,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
         assert!(sum.ends_with(",6,4,1,1,1,00:00:00.012,00:00:00.7)"), "{sum}");
     }
     assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.counts('{id}')")), "(4,1,1)");
-    // Hourly sums of the current hour do not exist yet.
+    // This roll-up leaves out the current hour, because the hour has not ended yet.
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
     assert_eq!(["1 h", "6 h", "1 day"].map(sums).to_vec(), wide);
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 h')"]);

@@ -82,7 +82,8 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// The period is 3 s. A call of 8 s misses two due times, and a repetition after 2 s misses a third.
+/// The period is 3 s and a call takes 8 s, so the first call misses two due times. The second call is a retry that
+/// starts 2 s later, and therefore misses three.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {
     let http = Http::open();

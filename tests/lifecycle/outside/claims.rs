@@ -181,12 +181,13 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
         let rows = claim.query("SELECT job FROM awty.claim('{a,b,c,d,mail}', 'tester', 100)", &[]).unwrap();
         let after: i64 = claim.query_one(read, &[]).unwrap().get(0);
         claim.commit().unwrap();
-        // A claim reads the leased checks of only one busy job. It reads these 6,000 checks twice.
+        // Each busy job has 6,000 leased checks. A claim may read these checks twice, but only for one busy job.
         assert!(after - before < 15_000, "{} checks were read", after - before);
         rows.iter().map(|row| row.get(0)).collect()
     };
     assert!(claimed().contains("mail"));
-    // Each claim counts the leases of one more job, until the leases of all jobs are counted.
+    // A claim counts all leases of only one busy job. Therefore the test repeats the claim until the leases of each
+    // busy job are counted.
     for _ in BUSY {
         claimed();
     }
@@ -234,6 +235,7 @@ fn a_claim_reads_the_live_leases_twice_at_most() {
     let before: i64 = transaction.query_one(read, &[]).unwrap().get(0);
     assert_eq!(transaction.query("SELECT FROM awty.claim('{mail}', 'tester')", &[]).unwrap().len(), 1);
     let leases = transaction.query_one(read, &[]).unwrap().get::<_, i64>(0) - before;
-    // A claim reads the leases before it locks the job's claims, and again under the lock.
+    // Only one session at a time can claim checks of a job, because a claim takes a lock. The claim reads the leases
+    // before it takes this lock, and again afterwards.
     assert!(leases < 2_100, "{leases} leases were read");
 }

@@ -46,7 +46,8 @@ fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
 
 const DEADLINE: &str = "SELECT NOT EXISTS (SELECT FROM awty.lease WHERE deadline >= clock_timestamp())";
 
-/// Without heartbeats, awty still keeps the lease until the job's timeout, because the worker may only be slow.
+/// Without heartbeats, awty cannot distinguish a slow worker from a dead worker. Therefore awty keeps the lease until
+/// the job's timeout.
 #[test]
 fn what_is_not_answered_by_its_deadline_has_failed() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);

@@ -1,4 +1,4 @@
-//! No check may be lost when an external worker dies or answers late (P14).
+//! No check may be lost when an external worker dies or answers late (promise P14).
 
 mod answers;
 mod breaker;

@@ -139,8 +139,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // Ten failures open the breaker only if the first is at least ten seconds old. The test moves the first failure
-    // into the future, because a slow machine may need ten seconds.
+    // Ten failures open the breaker only if the first failure is at least ten seconds old. A slow machine may need ten
+    // seconds for these failures, so the test moves the first failure into the future.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");

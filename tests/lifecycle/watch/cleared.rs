@@ -1,5 +1,5 @@
 //! When awty clears an alert that it has reported at level 1 or above, awty calls the function `call_cleared` once
-//! (P15).
+//! (promise P15).
 
 use super::{LATE, ORDERS, await_state, await_walked, state, watch, watched};
 use awty_testkit::Cluster;

@@ -15,7 +15,7 @@ const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00
     SELECT awty.watch('shop.orders', rule => 'own', due => $$awty.due(placed_at, '4 hours', 'always')$$, until => $$status = 'SHIPPED'$$,
         call => 'shop.tell')";
 
-/// Each transaction first writes a row and then holds the row's alert, so that row locks alone cause no deadlock.
+/// Each transaction locks the row before the alert. With this fixed order, row locks alone cause no deadlock.
 fn step(session: u64, n: u64) -> String {
     let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
     let (row, rule) = (dice / 97 % ROWS, if (dice / 7).is_multiple_of(2) { "promise" } else { "own" });
@@ -41,7 +41,8 @@ fn step(session: u64, n: u64) -> String {
     }
 }
 
-/// Returns the session's errors, except missing checks and alerts, running checks, and busy calendars.
+/// Returns the unexpected errors of the session. Missing checks and alerts, running checks and busy calendars are
+/// expected.
 fn session(client: &mut Client, session: u64) -> Vec<String> {
     let mut errors = Vec::new();
     for n in 0..STEPS {
@@ -91,8 +92,8 @@ fn eight_sessions_change_everything_at_once() {
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
     let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
     shop.await_true("all to be met and told", left);
-    // `told` must equal the number of the alert's calls. If the rule `promise` has made a call, the alert must also
-    // have one call of `call_cleared`.
+    // `told` must equal the number of calls with the alert. A told alert of the rule `promise` must also have one call
+    // of `call_cleared`.
     let wrong = "SELECT count(*) FROM awty.alert AS a LEFT JOIN (
             SELECT alert, count(*) FILTER (WHERE NOT cleared) AS told, count(*) FILTER (WHERE cleared) AS cleared FROM shop.told GROUP BY alert) AS t
             ON t.alert = a.id

@@ -1,4 +1,5 @@
-//! If a user's function in a rule fails, awty's error has the SQLSTATE and CONTEXT of the function's error (P9).
+//! If a user's function in a rule raises an error, awty passes on the SQLSTATE and the CONTEXT of this error (promise
+//! P9).
 
 use super::{LATE, await_state, watched};
 use awty_testkit::Cluster;

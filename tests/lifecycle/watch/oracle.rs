@@ -1,4 +1,4 @@
-//! Clients write to a watched table at random, and the alerts must agree with the rows in each snapshot (P12).
+//! Clients write to a watched table at random. In each snapshot, the alerts must agree with the rows (promise P12).
 
 use awty_testkit::PATIENCE;
 use awty_testkit::fixture::Shop;
@@ -13,16 +13,16 @@ const LOAD: Duration = Duration::from_secs(20);
 const TABLE: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY DEFERRABLE, placed_at timestamptz, status text NOT NULL, note text);
     SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '2 s', escalate => '{5 s}')";
 
-/// Finds second alerts of a row, and alerts whose row does not exist, is not late, has met `until`, or has a different
-/// start time.
+/// Finds rows with two open alerts. Also finds alerts whose row does not exist, is not late or has met `until`, and
+/// alerts whose start time differs from `placed_at`.
 const WRONG: &str = "SELECT coalesce(string_agg(concat_ws(' ', a.entity_key, a.level, a.since, 'but', o), E'\\n'), '')
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN shop.orders AS o ON o.id::text = a.entity_key
     WHERE a.open > 1 OR o.id IS NULL OR o.status <> 'UNSHIPPED' OR o.placed_at IS NULL OR o.placed_at + interval '2 s' > now()
         OR a.since <> o.placed_at";
 
-/// Finds late rows without an alert. The time limit counts up to the last run, because a fixed limit fails on a slow
-/// machine.
+/// Finds rows that became late more than $1 seconds before the slot of the last run, but have no alert. A comparison
+/// with the clock would fail on a slow machine.
 const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FROM awty.future_job AS f WHERE f.entity_key = o.id::text)), E'\\n'), '')
     FROM shop.orders AS o LEFT JOIN awty.alert AS a ON a.entity_key = o.id::text AND a.cleared_at IS NULL
     WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND a.id IS NULL

@@ -152,7 +152,7 @@ fn a_calendar_that_is_replaced_during_the_first_walk_moves_all_rows() {
     await_moved(&shop, "plain", &(1..=150).map(|id| id.to_string()).collect::<Vec<_>>().join(","));
 }
 
-/// The calendar belongs to the owner of the database, but the checks belong to another role (P6).
+/// The calendar belongs to the owner of the database, but the checks belong to another role (promise P6).
 #[test]
 fn a_calendar_of_all_moves_the_checks_of_a_role() {
     let shop = Shop::on(Cluster::builder().start());

@@ -1,4 +1,4 @@
-//! Roles that distrust each other can share a watched table (P6).
+//! Roles that distrust each other can share a watched table (promise P6).
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watched};
 use awty_testkit::fixture::Shop;

@@ -176,7 +176,7 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// awty notices a stop whose write bypassed the triggers only at the row's next check.
+/// If the write that stops a row bypasses the triggers, awty notices the stop only at the row's next check.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -264,7 +264,8 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // The trigger for DELETE has no WHEN condition, because a row that has met the rule may have stops as well.
+    // The trigger for DELETE has no WHEN condition, because awty must also delete the stops of a row that has met the
+    // rule.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()
@@ -301,8 +302,8 @@ fn a_deleted_row_keeps_no_stops() {
     assert_eq!(stops(&shop, 1), "since 0");
 }
 
-/// A stop that starts during a run does not change the row's check. Therefore, after a failed call, the run must look
-/// for a stop before it raises an alert.
+/// A client can stop a row during its run, and this stop does not change the row's check. Therefore, if the run's call
+/// fails, awty must look for a stop before it raises the alert.
 #[test]
 fn a_failing_call_raises_no_stopped_row() {
     let shop = shop();

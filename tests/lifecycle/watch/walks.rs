@@ -138,7 +138,8 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     let missing = "SELECT count(*) FROM shop.orders AS o LEFT JOIN awty.future_job AS f ON f.entity_key = o.id::text AND f.entity_name = 'orders'
         WHERE o.status = 'UNSHIPPED' AND f.next_check_at IS DISTINCT FROM awty.next_slot(o.placed_at + interval '3 hours')";
     assert_eq!(shop.cluster.value::<i64>("postgres", missing), 0);
-    // If a row changes while awty reads the row's portion, the row may keep a check that it does not need.
+    // awty reads the rows in portions. If a client changes a row while awty reads the row's portion, awty may add a
+    // check that the row does not need.
     let more: i64 = shop.cluster.value(
         "postgres",
         &format!("SELECT ({taken}) - (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED')"),
