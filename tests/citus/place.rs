@@ -23,8 +23,8 @@ SELECT awty.register('tell', 'shop.tell', max_attempts => 0, retry_after => '1 s
 SELECT awty.register('fail', 'shop.fail', max_attempts => 3, retry_after => '1 s', replace => true);
 SELECT awty.register('wait', 'shop.wait', max_attempts => 0, retry_after => '1 s', timeout => '60 s', replace => true)";
 
-/// The run of an order writes a row of `outbox` with the order's negative key. Most rows are on a different node than
-/// their order.
+/// The run for an order writes a row of `outbox`. The row's key is the order's key with a minus sign, so that most rows
+/// are on a different node than their order.
 const SHOP: &[&str] = &[
     "CREATE TABLE shop.orders (id bigint PRIMARY KEY, job text NOT NULL, after interval NOT NULL DEFAULT '0 s')",
     "CREATE TABLE shop.outbox (order_id bigint NOT NULL, what text NOT NULL)",

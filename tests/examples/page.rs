@@ -1,4 +1,5 @@
-//! The test fails if a block of `sql` has no end, or if a block of `text` has no block of `sql` before it.
+//! Finds the SQL examples in README.md and docs/. A block of `text` directly after a block of `sql` is the expected
+//! output. A block without an end fails the test.
 
 use std::path::{Path, PathBuf};
 

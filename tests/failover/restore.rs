@@ -1,4 +1,5 @@
-//! A restored server must run no checks before `awty.adopt()`. Afterwards, no order may be missing.
+//! A restored server must run no checks before `awty.adopt()`. Afterwards, the runs of all restored orders must take
+//! effect.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};
