@@ -1,4 +1,5 @@
-//! Breaks each column in new rows with NULL, the limits of the column's type, and nonsense.
+//! Writes bad values into awty's tables: NULL, the limits of the column's type, and nonsense. Each new row has one bad
+//! column.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};

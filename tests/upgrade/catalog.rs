@@ -27,7 +27,7 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// awty_http registers no jobs in a session that sets `xmloption`, because only pg_dump's scripts do so.
+/// If a session has set `xmloption`, awty_http assumes a restore by pg_dump and registers no jobs.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
