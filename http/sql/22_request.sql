@@ -1,4 +1,4 @@
--- The gateway calls the same code, so that the gateway and the library accept the same requests.
+-- The gateway calls the same code, so that it accepts the same requests as the library.
 CREATE FUNCTION awty_http_internal.is_method(method text) RETURNS boolean
     LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT AS 'MODULE_PATHNAME', 'is_http_method_wrapper';
 COMMENT ON FUNCTION awty_http_internal.is_method(text) IS 'Can a call have this method?';

@@ -1,4 +1,4 @@
--- Returns a page in the order of an index. enable_sort is off, so that PostgreSQL reads this index instead of sorting a
+-- Pages follow the order of an index. enable_sort is off, so that PostgreSQL uses the index instead of sorting a
 -- million rows.
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)
     RETURNS SETOF awty.attempt LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 50 SET search_path = pg_catalog, pg_temp SET enable_sort = off AS $$
@@ -48,8 +48,7 @@ COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'Next calls 
 -- stay cheap.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    -- Joins awty.future_job, because its row security hides checks that the caller may not read. awty_internal.standing
-    -- shows all checks.
+    -- Joins awty.future_job to hide checks that the caller may not read, because awty_internal.standing shows all.
     RETURN (SELECT s.why FROM awty.future_job AS f JOIN awty_internal.standing AS s ON s.id = f.id WHERE f.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now; NULL: the caller may not read the check';
 

@@ -1,4 +1,4 @@
-//! Records the current caller of a job's function in this process: a worker or a client.
+//! Remembers whether a run or a client calls the function of a job in this process.
 
 use std::cell::Cell;
 

@@ -45,8 +45,8 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// Tells all sessions that a row has changed. The message invalidates a type, because a message about a table makes
-/// PostgreSQL rebuild the open table recursively. After 3,000 such messages, queries of `awty.job` would fail.
+/// Tells all sessions that a row has changed. The message invalidates a type and not a table, because PostgreSQL
+/// rebuilds an open table recursively at each message. After 3,000 messages, queries of `awty.job` would fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.

@@ -37,7 +37,7 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // Only `due` may read calendars. After a calendar is replaced, awty evaluates `due` again, but no other expression.
+    // Only `due` may read calendars, because awty computes only `due` again after a calendar is replaced.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

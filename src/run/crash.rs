@@ -48,8 +48,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may contain the same check, because a worker may take over another worker's checks. The row with fewer
-    // checks comes first, because it shows whether the check ran alone.
+    // Two rows may contain the same check, because a worker may take over another worker's checks. Rows with fewer
+    // checks come first, so that a check that ran alone counts as such.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {

@@ -48,8 +48,8 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     Some(now)
 }
 
-/// Ends a walk. If the rule's calendar was replaced, schedules a sweep, and after the first walk returns the time of
-/// the second walk.
+/// Ends a walk, and returns the time of the second walk if one must follow. Schedules a sweep if the calendar was
+/// replaced.
 fn end(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let comes_again = rule.walk != Walk::Again && rule.walk_after.is_some();

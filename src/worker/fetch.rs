@@ -51,7 +51,7 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// Ids of the checks whose common run was terminated. Each of these checks must run alone.
+    /// Checks of a terminated run of several checks. Each check must run alone.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,

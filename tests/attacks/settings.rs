@@ -137,7 +137,7 @@ fn settings_of_a_database_keep_no_check_from_its_end() {
     let id: i64 = alice.query_one("SELECT awty.schedule('thing', '1', 'a', at => now())", &[]).unwrap().get(0);
     field.end_of(id).is_done();
     let log = field.cluster.log_since(position);
-    // Ignores 55P03 (lock not available), because this error comes from a long wait for a lock, and not from a setting.
+    // Ignores 55P03 (lock not available), because only a long wait for a lock causes this error.
     let failed = |line: &&str| line.contains("looking after database") && !line.contains("55P03");
     assert_eq!(log.lines().find(failed), None, "{log}");
 }

@@ -14,8 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 const CHECKS: u32 = 5_000;
-/// Minimum noise, as a share of the CPU time. A smaller increase is never a regression, because few pairs may agree by
-/// chance.
+/// A regression must be larger than this share, because a small spread of few pairs may be chance.
 const LEAST_NOISE: f64 = 0.02;
 
 type Figure = (&'static str, fn(&Shop) -> f64);

@@ -338,8 +338,7 @@ impl Customer {
 
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // A fault may set the clock back by years after a client has read the clock. The client's time is then too far
-    // ahead, so the call fails with SQLSTATE 22008.
+    // A client gets SQLSTATE 22008 if a fault sets the clock back by years after the client has read the clock.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
     // PostgreSQL's timers use the clock. Therefore `statement_timeout` comes too early if a fault sets the clock ahead.

@@ -26,8 +26,8 @@ impl Repeated {
 
 pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
 
-/// Finds occurrences that ran twice. A second run is allowed after `awty.check_now()`. It is also allowed if a client
-/// has called `awty.repeat()` again before the last run of the older repetition.
+/// Finds occurrences that ran twice. A second run is allowed after `awty.check_now()`, and after a call of
+/// `awty.repeat()` before the older repetition's last run.
 pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
         AND id NOT IN (SELECT check_id FROM camp.placed)
@@ -125,8 +125,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // A fault may have set the clock ahead, so that `ends` has passed. Or a fault may have set `awty.slot` to more than
-    // the repetition's period. In both cases, awty refuses the call (22023).
+    // awty refuses the call (22023) if a fault has set the clock to a time after `ends`, or has made slots longer than
+    // the repetition's period.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

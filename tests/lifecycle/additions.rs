@@ -1,5 +1,4 @@
-//! An administrator's triggers, rules, columns and keys on awty's tables take effect for each way in which a check can
-//! end.
+//! However a check ends, an administrator's triggers, rules, columns and keys on awty's tables take effect.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

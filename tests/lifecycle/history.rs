@@ -246,8 +246,7 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // The inspection waits for the lock for only 200 ms. Therefore the loop and COMMIT are one batch, so that COMMIT
-    // comes in time.
+    // Sends one batch, so that COMMIT comes within the 200 ms for which the inspection waits for the lock.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

@@ -3,8 +3,7 @@
 use awty_testkit::Cluster;
 
 const DATABASE: &str = "postgres";
-/// Rows that pg_upgrade must not change. The pending check is not among them, because the test claims this check, and a
-/// claim changes its row.
+/// Omits the row of the pending check, because a claim changes this row.
 const ROWS: &str = "
     SELECT string_agg(line, E'\n' ORDER BY line) FROM (
         SELECT 'endpoint ' || t::text FROM awty_http.endpoint AS t

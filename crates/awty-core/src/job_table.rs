@@ -67,8 +67,7 @@ impl JobRow {
     }
 }
 
-/// At most `JOBS` of the `N` rows count one job each. Any other used row counts the *other jobs* of one database, which
-/// lack a row.
+/// At most `JOBS` of the `N` rows belong to one job each. Each remaining row counts the *other jobs* of one database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
     /// For each row, a hash of its database and job name, or 0 if the row is free. A search compares hashes, because

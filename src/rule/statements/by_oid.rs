@@ -83,7 +83,7 @@ unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c
     }
 }
 
-/// If the column reference contains a call (see [`call`]), returns this call, and otherwise null.
+/// Returns the call that replaces a marked column reference, and null for any other column reference.
 ///
 /// # Safety
 ///

@@ -104,7 +104,7 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// Adds each column's collation, because an argument of the function has the default collation of its type.
+/// The body names each column's own collation, because an argument has the default collation of its type.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();

@@ -21,8 +21,8 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// Two counts for each step and action: processes that failed at the step, and tries in which no process reached the
-/// step within `TO_COME_BY`.
+/// Counts, for each step and action, the processes that failed, and the tries in which no process reached the step in
+/// time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {

@@ -20,8 +20,7 @@ pub fn is_down(witness: &mut Client) -> bool {
     poll("the crash", TO_CATCH, || witness.execute("SELECT", &[]).err().ok_or_else(|| "alive".into())).is_ok()
 }
 
-/// Waits until the clients have committed again, because a session reads a changed setting only between two statements.
-/// All later commits then wait for the standby.
+/// Waits until each connected client has committed again, so that all later commits wait for the standby.
 pub fn settled(shared: &Shared) -> bool {
     let before = shared.actions.load(Ordering::Relaxed);
     let enough = (DATABASES.len() * ROLES.len() * 10) as u64;

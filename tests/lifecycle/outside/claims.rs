@@ -235,7 +235,6 @@ fn a_claim_reads_the_live_leases_twice_at_most() {
     let before: i64 = transaction.query_one(read, &[]).unwrap().get(0);
     assert_eq!(transaction.query("SELECT FROM awty.claim('{mail}', 'tester')", &[]).unwrap().len(), 1);
     let leases = transaction.query_one(read, &[]).unwrap().get::<_, i64>(0) - before;
-    // Only one session at a time can claim checks of a job, because a claim takes a lock. The claim reads the leases
-    // before it takes this lock, and again afterwards.
+    // A claim reads the leases before it locks the job's claims, and again under the lock.
     assert!(leases < 2_100, "{leases} leases were read");
 }

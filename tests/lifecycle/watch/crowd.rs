@@ -41,8 +41,7 @@ fn step(session: u64, n: u64) -> String {
     }
 }
 
-/// Returns the unexpected errors of the session. Missing checks and alerts, running checks and busy calendars are
-/// expected.
+/// Returns the session's errors, except missing checks and alerts, running checks, and busy calendars.
 fn session(client: &mut Client, session: u64) -> Vec<String> {
     let mut errors = Vec::new();
     for n in 0..STEPS {
@@ -92,8 +91,8 @@ fn eight_sessions_change_everything_at_once() {
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
     let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
     shop.await_true("all to be met and told", left);
-    // `told` must equal the number of calls with the alert. A told alert of the rule `promise` must also have one call
-    // of `call_cleared`.
+    // `told` must equal the number of the alert's calls. If the rule `promise` has made a call, the alert must also
+    // have one call of `call_cleared`.
     let wrong = "SELECT count(*) FROM awty.alert AS a LEFT JOIN (
             SELECT alert, count(*) FILTER (WHERE NOT cleared) AS told, count(*) FILTER (WHERE cleared) AS cleared FROM shop.told GROUP BY alert) AS t
             ON t.alert = a.id

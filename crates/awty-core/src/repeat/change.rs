@@ -47,8 +47,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns [`Self::used_when_over`] for the plan `new`. `None` stands for `occurrence.first`, as in
-    /// [`Occurrence::passed`].
+    /// Returns [`Self::used_when_over`] for the plan `new`. `None` means that no planned time up to `occurrence.first`
+    /// gets a further check.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

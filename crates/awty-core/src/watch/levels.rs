@@ -118,8 +118,8 @@ impl<Z: Zone> Levels<Z> {
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Postpones `time` by the open time of each past stop in turn, if the stop begins before the time postponed so
-    /// far. A stop's part before `from` does not count.
+    /// Postpones `time` by the open time of each past stop that begins before the postponed time. Only the parts of
+    /// stops after `from` count.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
             if stop.start >= time {
@@ -161,7 +161,7 @@ impl<Z: Zone> Levels<Z> {
     }
 
     /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
-    /// opening if the calendar is closed. The moment of closing still counts as open, because a length can end then.
+    /// opening if the calendar is closed. The moment of closing counts as open, because `length` may end at a closing.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;
