@@ -62,9 +62,9 @@ CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role has chosen by its setting awty_http.tenant; NULL: none';
 
--- Prefers the role's own job, and then the job of the tenant that the role has chosen. A role that has neither gets the
--- job of its tenant if the role is a member of exactly one. A right from awty.allow() selects a job only for reading,
--- because any tenant can give this right.
+-- Returns the role's own job if the role has one, or else the job of the tenant that the role has chosen. A role
+-- without both gets a job only if it is a member of exactly one tenant. A right from awty.allow() can select a job for
+-- reading. It selects no job for writing, because any tenant can give such a right to any role.
 CREATE FUNCTION awty_http_internal.job(caller oid, "right" text DEFAULT 'read') RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

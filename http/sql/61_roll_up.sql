@@ -173,8 +173,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
--- Does nothing in a restore, because the dump already has the job's row. A session that has set xmloption is a restore,
--- because only scripts of pg_dump set this setting.
+-- Registers no job during a restore, because the dump already has the job's row. The scripts of pg_dump set xmloption,
+-- so a session with this setting is restoring a dump.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_settings AS s

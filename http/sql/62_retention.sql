@@ -33,7 +33,8 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         SELECT d.job, d.sent_by, d.key FROM awty_http_internal.sent AS d
         WHERE greatest(d.due_at, d.sent_at) < forget.at - coalesce(nullif(current_setting('awty.attempt_retention')::interval, '0'), '0') - '1 hour'::interval
           AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = d.check_id)
-          -- Keeps a send while awty.attempt has its call, because the gateway may have repeated the call later.
+          -- Keeps the key of an old send while awty.attempt still has the call that was sent. The gateway may have
+          -- retried this call long after the send.
           AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = d.check_id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE s.job = old.job AND s.sent_by = old.sent_by AND s.key = old.key;
