@@ -178,9 +178,8 @@ BEGIN ATOMIC
         format('SELECT awty.create_calendar(calendar, hours, zone => …, closed => closed, replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
     UNION ALL
-    -- Finds calendars whose closed days have all passed, because they would count next year's holidays as open time.
-    -- Compares dates, because a calendar that is older than the limit on closed days may have a day beyond the range of
-    -- timestamptz.
+    -- Finds calendars whose closed days are all in the past, because next year's holidays would count as open time.
+    -- Compares values of type date, because timestamptz cannot represent all dates that an old calendar may have.
     SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
         format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
         format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)

@@ -2,8 +2,9 @@ CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     CASE WHEN isfinite(a.due_at) THEN awty.now() - a.due_at END AS late_for,
     CASE WHEN h.held_by IS NOT NULL OR s.stopped_since IS NOT NULL THEN NULL
-        -- A rule that is older than the limit on `escalate` can have a level after more than a century. The sum of
-        -- times could then overflow and make the whole view fail. Therefore next_level_at() computes the sum.
+        -- An old rule can have a level that is due after more than a century, because `escalate` was not always
+        -- limited. For such a level, this sum could overflow and make the whole view fail. Therefore next_level_at()
+        -- computes the sum.
         WHEN r.calendar IS NULL AND s.rule IS NULL AND (r.escalate[a.level] > '36525 days'::interval) IS NOT TRUE
         THEN coalesce(a.since, a.due_at) + r.escalate[a.level]
         ELSE awty_internal.next_level_at(a.rule, a.level, coalesce(s.since, a.since, a.due_at), a.entity_key) END AS next_level_at,
