@@ -36,8 +36,8 @@ impl Entity {
             return rights::schedulable_job(&name);
         }
         let mut jobs = self.jobs(rights::may_schedule);
-        // Sorts the caller's own jobs first, because the hint suggests the first job, and any role can give the caller
-        // a right to another job.
+        // Sorts the caller's own jobs first, because the error's hint suggests the first job of this list. The list can
+        // also have jobs of other roles that have given the caller a right.
         jobs.sort_by_key(|job| !rights::owns(job));
         match jobs.len() {
             0 => Err(self.missing(None)),

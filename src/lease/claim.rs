@@ -34,8 +34,8 @@ use std::time::Duration;
 /// A claim searches at most this many times, because each search may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// A claim of several jobs ends or moves at most about this many checks and leases, so that other roles' claims need
-/// not wait.
+/// Before it leases checks, a claim ends expired leases, and ends or postpones checks that cannot run. A claim of
+/// several jobs handles at most about this many leases and checks, so that claims of other roles do not wait.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 /// Time limit for the repetitions in a claim of several jobs, because the search for a next time may take milliseconds.

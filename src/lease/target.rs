@@ -30,8 +30,8 @@ pub fn steps(jobs: usize) -> usize {
 
 #[derive(Default)]
 pub struct Chosen {
-    /// Chosen checks. The numbers beside a check are its position within its target, and the position at which this
-    /// target takes its turn.
+    /// Chosen checks, each with two numbers. The first number is the check's position among the checks of its target.
+    /// The second number is the target's position in the order in which the targets take turns.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
     /// Earliest time at which a target that allows no call now will allow one.

@@ -128,8 +128,9 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Creates a day's partition before the day's first check ends, because PostgreSQL refuses the partition once
-        // the default partition has rows of the day. In a held database, logical replication may insert such rows.
+        // Creates a day's partition before the history gets a row of this day. Otherwise, the default partition would
+        // get the row, and PostgreSQL would then refuse to create the partition. A held database needs partitions too,
+        // because logical replication may insert such rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {

@@ -32,8 +32,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Frees one large block, so that the C library keeps memory that is freed later. The free raises the limit above which
-/// memory returns to the kernel.
+/// Allocates one large block and frees it at once. The C library then raises its limit for returning free memory to the
+/// kernel, so the process keeps the memory that it frees later.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }

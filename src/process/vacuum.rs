@@ -21,7 +21,7 @@ pub fn future_job() {
     }
     // Switches off the cost-based delay, because the table's own setting for it applies only to autovacuum.
     session_settings::set(c"vacuum_cost_delay", c"0");
-    // SAFETY: the open transaction is not in a transaction block, so VACUUM may commit it.
+    // SAFETY: the current transaction was not started by BEGIN, so VACUUM may commit it and start its own transactions.
     unsafe {
         pg_sys::PopActiveSnapshot();
         execute(VACUUM);

@@ -10,8 +10,8 @@ use awty_core::Time;
 use std::time::Duration;
 
 const PIECE: i64 = 1000;
-/// A transaction repairs repetitions for at most this time, because the search for a repetition's next time may take
-/// milliseconds.
+/// One transaction inserts missing checks of repetitions for at most this time. Without the limit, the transaction
+/// could become long, because finding the next time of one repetition may take milliseconds.
 const LONGEST: Duration = Duration::from_millis(500);
 
 pub fn repair(now: Time) {

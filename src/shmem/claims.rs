@@ -13,8 +13,8 @@ use std::time::Duration;
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves a free entry, or if none is free, the oldest entry of a dead worker. awty then counts no exit against
-    /// the checks of the dead worker's run.
+    /// Reserves a free entry. If no entry is free, reserves the oldest entry of a dead worker. awty then does not raise
+    /// the crash counts of the checks that this worker was running.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =

@@ -63,7 +63,8 @@ pub struct Database {
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
-    /// Number of times that awty has counted the end of a dead worker against the checks of its run.
+    /// Increases each time awty raises the crash counts of checks, because a worker died while it ran them. Workers
+    /// then read the crash counts again.
     pub suspected: u64,
     pub dead_rows: DeadRows,
     /// The next search for leftover rows of `awty_internal.check_stat` starts after this id.

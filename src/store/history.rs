@@ -81,7 +81,8 @@ statement! {
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 }
 
-// Updates the history row of a check that its own run has ended.
+// Adds the times of a run to the check's history row. The row already exists if the job's function ended its own check
+// during the run.
 statement! {
     fn answer_own(id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, outcome: Text) -> bool = query,
     c"UPDATE awty.future_job_history SET outcome = $6, started_at = $2, finished_at = greatest($2, $3), run_time = run_time + $4,

@@ -129,8 +129,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     // A session that has locked an alert may clear the alert or leave it open, so the row's check runs again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
-        // Writes these alerts without a change. A sweep that has read the rows earlier clears only alerts that were not
-        // written since.
+        // Updates these alerts without changing a value, so that a concurrent sweep does not clear them. A sweep that
+        // has read older rows skips alerts that were updated since.
         let touched = alert::touch(&rule.name, &stay);
         left.extend(stay.into_iter().filter(|key| !touched.contains(key)));
     }

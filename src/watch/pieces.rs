@@ -9,7 +9,8 @@ use std::time::Duration;
 /// locks.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
-/// Number of keys of a piece's first visit, which is small because the rule's expression `until` may be slow.
+/// Number of keys for the first call of `visit` in [`piece`]. This number is small, because the rule's expression
+/// `until` may be slow. Later calls get more keys if the first calls are fast.
 const FIRST_KEYS: i64 = 100;
 
 /// Visits one piece of keys. `visit(after, limit)` visits at most `limit` keys after `after` and returns these keys.

@@ -50,8 +50,8 @@ pub enum Seeing {
 }
 
 impl Clocks {
-    /// A client must lock the rows' checks before it reads the clocks. A run reads the clocks before the rows and locks
-    /// no checks, because [`Clocks::store_of_run`] notices later changes.
+    /// A client must lock the rows' checks before it calls this function. A run needs no locks for this call, because
+    /// [`Clocks::store_of_run`] fails if a client has changed a clock since.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();
@@ -115,8 +115,8 @@ impl Clocks {
                 };
                 let clock = match seeing {
                     Seeing::Inserted | Seeing::Renamed => seen(usable, is_stopped, inserted_at),
-                    // The row is not stopped after the UPDATE, so awty assumes that the row was stopped from its
-                    // insertion until now.
+                    // The walk has not visited this row, so awty does not know when its stop began. The UPDATE ended
+                    // the stop, and awty assumes that the stop began with the row's insertion.
                     Seeing::Unvisited(_) if !is_stopped => seen(Some(&seen(None, true, inserted_at)), false, now),
                     Seeing::Known(_) | Seeing::Unvisited(_) => seen(usable, is_stopped, now),
                 };
@@ -170,8 +170,8 @@ impl Clocks {
         let overtaken = self.overtaken(watched, &keys);
         self.put.retain(|(key, ..)| !overtaken.contains(key));
         self.removed.retain(|key| !overtaken.contains(key));
-        // Inserts a new clock only if none is stored. For a row without a check, the walk holds no lock, so another
-        // open transaction may have inserted a clock.
+        // Inserts a new clock only if none is stored now. The walk locks the checks of its rows. If a row has no check,
+        // another transaction may therefore insert a clock at the same time.
         let (locked, new): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.put).into_iter().partition(|(key, ..)| self.has(key));
         stop::put(&watched.rule.name, &new, false);

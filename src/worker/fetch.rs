@@ -282,8 +282,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns the wait until the next search for checks that could not run. Returns `None` if the wait is longer than
-    /// `patience`, because an audit finds the checks by then.
+    /// Returns the wait until the worker searches again for checks that it could not run. Returns `None` if the wait is
+    /// longer than `patience`. The worker then does not wait, because a later audit finds these checks.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
