@@ -67,7 +67,8 @@ impl JobRow {
     }
 }
 
-/// At most `JOBS` of the `N` rows belong to one job each. Each remaining row counts the *other jobs* of one database.
+/// A row has the counters either of one job, or of all *other jobs* of one database. At most `JOBS` of the `N` rows are
+/// rows of one job.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
     /// For each row, a hash of its database and job name, or 0 if the row is free. A search compares hashes, because

@@ -45,7 +45,8 @@ impl<Z: Zone> Calendar<Z> {
         Self { hours, closed, zone }
     }
 
-    /// Returns the last closed day as text if it is too late for [`Time`]. PostgreSQL's type `date` has such days.
+    /// Returns the last closed day as text if [`Time`] cannot represent this day. PostgreSQL's type `date` allows later
+    /// days than [`Time`] does.
     pub fn day_out_of_reach(&self) -> Option<String> {
         let last = self.closed.last().filter(|day| moment(day.saturating_mul(DAY)).is_none())?;
         let date = Date::of(*last);

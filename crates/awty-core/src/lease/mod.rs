@@ -66,8 +66,9 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// With `at_most_once`, each failure of a started check is final. awty ignores `retry_at` unless the worker reports
-    /// the failure as final, because `retry_at` would delay the next scheduled check.
+    /// With `at_most_once`, a started check is never retried, so each failure is final. awty then ignores the
+    /// `retry_at` of a worker that asked for a retry. If the worker itself reports a final failure, `retry_at` can
+    /// postpone the next scheduled check.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);

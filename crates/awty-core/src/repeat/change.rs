@@ -39,7 +39,8 @@ impl<Z: Zone> Repetition<Z> {
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // The planned time `pending` still gets a check, because only the new jitter puts its slot into the past.
+            // The check for the planned time `pending` has not run yet. Only the new jitter moves the slot of this
+            // check into the past, so the check still runs.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -47,8 +48,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns [`Self::used_when_over`] for the plan `new`. `None` means that no planned time up to `occurrence.first`
-    /// gets a further check.
+    /// Returns the time up to which planned times of the plan `new` get no further check. `None` means
+    /// `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

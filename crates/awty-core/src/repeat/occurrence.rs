@@ -27,7 +27,8 @@ pub enum Passed {
     /// A client replaced the check of this slot before the check ran. The slot's planned time still gets a check, but
     /// earlier planned times get none.
     Before(Time),
-    /// A planned time gets no further check if it is at or before this time after the jitter is added.
+    /// A planned time gets no further check if its delayed time is at or before this time. The delayed time is the
+    /// planned time plus its jitter.
     Through(Time),
 }
 
@@ -102,7 +103,8 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns a time `t`. A planned time gets no further check if it is at or before `t` after the jitter is added.
+    /// Returns the time up to which planned times get no further check. The comparison uses the planned time plus its
+    /// jitter.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // Needs no rounding, because `first` was rounded up to a slot when the check was scheduled.

@@ -36,7 +36,8 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // Rounds `t` down to a slot, because each delayed time after that slot is rounded up to a slot after `t`.
+        // A check's slot is its delayed time, rounded up. Therefore the slot is after `t` exactly if the delayed time
+        // is after `t` rounded down to a slot.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

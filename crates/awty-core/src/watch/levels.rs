@@ -112,14 +112,14 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // A level must not be due before a lower level. Only the nearest lower level with the other unit (days or
-        // hours) can be due later, because lengths in the same unit grow from level to level.
+        // A level must not be due before a lower level. Lower levels in the same unit (hours or days) are shorter, so
+        // they are due earlier. Therefore only the nearest lower level in the other unit must be compared.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Postpones `time` by the open time of each past stop that begins before the postponed time. Only the parts of
-    /// stops after `from` count.
+    /// Postpones `time` by the length of each past stop, measured in the calendar's open time. Ignores stops that begin
+    /// after the postponed time, and the part of a stop before `from`.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
             if stop.start >= time {

@@ -1,4 +1,4 @@
-//! Tests with random input that parsing a cron expression and searching for its times take a bounded number of steps.
+//! Property tests: parsing a cron expression and searching for its times must take a bounded number of steps.
 
 use super::Cron;
 use crate::repeat::civil::SECOND;
