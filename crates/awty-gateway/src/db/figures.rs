@@ -36,7 +36,7 @@ const FIGURES: &str =
     FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
 
-/// Counts a failing schedule even if its check has ended after the last attempt.
+/// Counts schedules whose last call failed, even if no check is pending because all attempts have failed.
 const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS failing FROM (
         SELECT FROM awty_http.endpoint AS f

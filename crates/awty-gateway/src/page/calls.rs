@@ -129,8 +129,8 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
         .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
-/// Finds out from the calls to other endpoints during the delay whether this schedule, its target or all calls were
-/// stopped.
+/// Says whether this schedule, its target or all calls were stopped during the delay. If another endpoint of the same
+/// target was called during the delay, only this schedule was stopped.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));

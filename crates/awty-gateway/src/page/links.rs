@@ -1,5 +1,6 @@
-//! Lists the conditions ("links") under which a job's function runs, from the server on, and says why a condition does
-//! not hold.
+//! Draws a table of the conditions ("links") that must all hold before a job's function can run. The first conditions
+//! concern the server, and the last conditions concern the job's checks. If a condition does not hold, the table says
+//! why.
 
 use super::parts::{Mark, due, is_late, mark, none, string, table, text, time};
 use super::words::count;
@@ -26,7 +27,8 @@ struct Link {
     detail: Markup,
 }
 
-/// awty's messages contain these words if a condition does not hold.
+/// Phrases from the texts of `awty.status` and `awty.doctor()`. If a text contains one of the phrases of a condition,
+/// the condition does not hold.
 const NOT_PRELOADED: [&str; 1] = ["is not in shared_preload_libraries"];
 const NO_WORKER: [&str; 3] =
     ["launcher is not running", "no background worker slot was free", "workers that may run it are busy"];

@@ -24,7 +24,8 @@ pub struct Past {
     /// Calls before and after the given time, in the order of their ends.
     calls: Vec<db::Item>,
     facts: Value,
-    /// What else happened while this endpoint's call was late or missing, if one was.
+    /// Facts about the time during which a call of this endpoint was late or missing. `None` if no call was late or
+    /// missing.
     meanwhile: Option<Value>,
 }
 

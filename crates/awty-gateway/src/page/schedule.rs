@@ -34,7 +34,7 @@ const ABOUT_TO_RUN: &str = "it is due, and waits for an external worker";
 
 const USUAL: usize = 3;
 
-/// The charts and the list of calls for a given time end this long after the given time.
+/// If a request asks about a time `at`, the charts and the list of calls also show this much time after `at`.
 const AFTER: TimeDelta = TimeDelta::minutes(30);
 
 pub async fn show(visit: Visit, Path(id): Path<String>) -> View {

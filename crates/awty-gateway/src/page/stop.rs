@@ -19,7 +19,7 @@ impl Stop {
         self.0["why"].as_str()
     }
 
-    /// Returns a time as text. Rows that became late after this time have no alert yet.
+    /// Returns, as text, the time from which on late rows may have no alert, because their checks have not run yet.
     pub fn behind(&self) -> Option<String> {
         let behind = &self.0["behind"];
         let lasts = self.why().is_some() || is_late(behind);

@@ -145,8 +145,8 @@ fn a_list_that_looks_at_many_schedules_goes_on_at_the_next_page() {
     assert_eq!(pages(&app, "/v1/schedules?state=ended&limit=500").len(), 10_002);
 }
 
-/// Stores 12,000 alerts of each kind: for reminded rows that are not late, for late rows whose next level is due in ten
-/// minutes, and cleared alerts.
+/// Stores 12,000 open alerts of level 0 (for rows that are not late), 12,000 open alerts of level 1, and 12,000 cleared
+/// alerts.
 #[test]
 fn views_of_alerts_and_failures_read_a_bounded_number_of_rows() {
     let (shop, _gateway, _app) = open();

@@ -52,7 +52,8 @@ fn no_call_takes_longer_than_the_setting_max_timeout() {
     );
 }
 
-/// The command that repairs a stopped rule contains the rule's expressions, so the page must not show a long command.
+/// A page shows the command that repairs a stopped rule. This command contains the rule's expressions, which can be
+/// very long. The page must stay small.
 #[test]
 fn long_expressions_of_rules_make_no_large_view() {
     let (shop, gateway, _) = open();

@@ -54,7 +54,8 @@ fn a_form_of_another_site_changes_nothing() {
     assert_eq!(shop.text("SELECT paused FROM awty.job WHERE job = 'http.app'"), "false");
     assert_eq!(browser.post_from("/jobs/pause", &job, "Origin: http://x\r\n").status, 303);
     assert_eq!(shop.text("SELECT paused FROM awty.job WHERE job = 'http.app'"), "true");
-    // A browser sends no cookie after a link on another site, but sends the cookie when the page reloads itself.
+    // If a user follows a link from another site, the browser sends no cookie. The gateway therefore answers with a
+    // page that reloads itself, because the browser sends the cookie with this second request.
     let stranger = Browser { cookie: "Sec-Fetch-Site: cross-site\r\n".into(), ..Browser::of_nobody(&gateway) };
     assert!(stranger.get("/alerts").text.contains("<meta http-equiv=\"refresh\" content=\"0\">"));
 }

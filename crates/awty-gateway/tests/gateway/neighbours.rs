@@ -35,8 +35,8 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// Without `length`, the gateway makes only 200 calls at once, so that the attacks of the neighbours (other roles)
-/// reach this limit.
+/// The neighbours (other roles) try to use up the calls that the gateway makes at once. Without `length`, the test is
+/// short, so the gateway gets a low limit of 200 calls.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

@@ -29,8 +29,8 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
-/// Reads the failing endpoints by a partial index, and the endpoints whose next call is late by more than one period.
-/// With a cron expression, the period lasts from the late call's slot to the next time of the expression. `least`
+/// Reads the failing endpoints by a partial index. Also reads endpoints whose next call is late by more than one
+/// period. With a cron expression, the call is late by a period when the expression's next time has passed too. `least`
 /// limits the period, because an old endpoint may have a longer period than is allowed now.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
