@@ -17,7 +17,8 @@ pub struct Source {
     pub children: Vec<String>,
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
-    /// Names of `#[pg_extern]` functions that take a `String` or `&str`, and "get" for calls `get::<T>` of such a type.
+    /// Places that take a text from SQL as `String` or `&str`: the name of each such `#[pg_extern]` function, and "get"
+    /// for each call `get::<T>` with such a type `T`.
     pub strings: Vec<String>,
     inline: Vec<String>,
 }
