@@ -168,8 +168,8 @@ fn holds_of_repetitions_that_search_long_keep_no_other_hold_from_its_end() {
     inspect(&field);
     let ended = "SELECT count(*) = 1 FROM awty.future_job_history WHERE job = 'quick' AND outcome = 'missed'";
     field.cluster.await_sql(DB, "the end of the other hold", ended);
-    // awty ends the holds of both roles in turn. Therefore the hold of the quick job does not wait for all holds of the
-    // slow job.
+    // awty ends the holds of both roles alternately. Therefore the quick job's hold must end before all 500 holds of
+    // the slow job have ended.
     let before = "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow' AND finished_at <= (
                       SELECT finished_at FROM awty.future_job_history WHERE job = 'quick')";
     let before: i64 = field.one("postgres", before);

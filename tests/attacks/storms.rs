@@ -289,8 +289,8 @@ fn due_checks_of_others_make_no_status_slow() {
     assert!((1000..130_000).contains(&read), "{read} rows were read");
 }
 
-/// Each change of a job makes all sessions read their jobs again. Mallory's next change comes before alice's worker has
-/// read her 3,000 jobs.
+/// Each change of a job makes all sessions read their jobs again. Mallory changes her jobs so fast that alice's worker
+/// cannot read all of alice's 3,000 jobs between two changes. The worker must still run alice's checks.
 #[test]
 fn changes_of_a_job_in_a_loop_stop_no_run_of_others() {
     let field = Field::new();
@@ -330,8 +330,8 @@ fn changes_of_a_job_in_a_loop_stop_no_run_of_others() {
     });
 }
 
-/// The parallel workers sleep, so that they keep their processes. Parallel workers would also keep their processes if
-/// their client read no rows.
+/// Mallory's query calls pg_sleep() in its parallel workers, so that they occupy background worker processes during the
+/// whole test.
 #[test]
 fn parallel_queries_take_no_process_that_awty_needs() {
     let field = Field::with(Cluster::builder().set("max_worker_processes", "20"));

@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 const CHECKS: u32 = 5_000;
-/// A regression must be larger than this share, because a small spread of few pairs may be chance.
+/// A slowdown up to this share is never a regression, because a few measurements may agree closely by chance.
 const LEAST_NOISE: f64 = 0.02;
 
 type Figure = (&'static str, fn(&Shop) -> f64);

@@ -264,8 +264,8 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // The trigger for DELETE has no WHEN condition, because awty must also delete the stops of a row that has met the
-    // rule.
+    // When a row is deleted, awty must delete the row's stored stops even if the row had already met the rule.
+    // Therefore the trigger for DELETE has no WHEN condition if the rule has `stopped`.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()
