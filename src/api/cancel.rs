@@ -41,7 +41,8 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // A run may have replaced the check while this session waited, so the loop also locks the repetition's next check.
+    // While this session waited, a run may have ended the check and scheduled the repetition's next check. The loop
+    // then locks the next check.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

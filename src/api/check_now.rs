@@ -44,8 +44,8 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// If a repetition's check is planned for a later time, the check runs now, and the repetition schedules another check
-/// for the planned time.
+/// Makes the pending check run now. If a repetition planned this check for a later time, the planned time still gets
+/// another check.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

@@ -39,7 +39,7 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // A run that ends before this commit does not see the hold. The inspection then marks the pending check as
+        // A run that ends before this commit does not see the hold, so the inspection marks the run's pending check as
         // held.
         wakeup::inspect_at_commit(false);
         seen.id
@@ -71,7 +71,7 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held, but its check may be held because runs have crashed. Then the code below
+        // The row's alert is not held. If the row's check is held because its runs have crashed, the code below
         // releases the check.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());

@@ -252,7 +252,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // Leaves out checks of rules if the caller names no job, so that rules keep watching their rows.
+        // Does not cancel checks of rules if the caller names no job, so that rules keep watching their rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
