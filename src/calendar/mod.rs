@@ -53,7 +53,7 @@ pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
         }
         Ok(known)
     };
-    // Before the lock as well, because a client that does not read its error keeps the lock.
+    // Checks the rights before the lock too, because PostgreSQL may keep the lock until the client reads the error.
     judge()?;
     calendar::lock_for_use(name);
     judge()

@@ -9,8 +9,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// awty counts digits only in jsonb values above this size, because a smaller value has at most five numbers of at most
-/// 147,500 digits.
+/// awty counts digits only in jsonb values above this size. A smaller value cannot exceed the limit, because it has at
+/// most five numbers of at most 147,500 digits.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 
@@ -158,7 +158,8 @@ impl Args {
     }
 }
 
-/// Limits the value's size and the digits of its numbers, because a claim returns the value as text.
+/// Limits the value's size and the digits of its numbers, because a claim returns the value as text. A few bytes can
+/// become many digits.
 pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     let size = size(args);
     // SAFETY: the caller passes a jsonb.

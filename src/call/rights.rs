@@ -145,7 +145,7 @@ fn readable() -> TableIterator<
 }
 
 /// Checks the caller's right, locks the job, and checks again, because the job's role may have changed. Without the
-/// first check, a client that ignores its error would keep the lock.
+/// first check, PostgreSQL may keep the lock until the client reads the error.
 pub fn own_job(name: &Text) -> Result<Job> {
     let judge = |job: Job| if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) };
     judge(job(name)?)?;
@@ -180,7 +180,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Start time of the last statement that warned that the database is held.
+    /// Start time of the last statement in which awty warned that it runs no checks in this database.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 

@@ -58,7 +58,7 @@ statement! {
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
-// An old snapshot of the caller does no harm, because only error messages use the names.
+// The caller's snapshot may be old, but this does no harm, because only error messages use these names of calendars.
 statement! {
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"
