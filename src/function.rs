@@ -112,7 +112,8 @@ struct Key {
     set_based: bool,
 }
 
-/// During a registration, `set_based` is `None`, because its value depends on the function that this call finds.
+/// During a registration, `set_based` is `None`, because the form of the function is unknown until `resolve` finds the
+/// function.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -151,7 +152,8 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // The registering role's own function is trusted only while this role can still become the job's role.
+    // awty trusts a function of the role that registered the job only while this role may still SET ROLE to the job's
+    // role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -175,8 +177,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     Ok(found.oid)
 }
 
-/// A registration needs exactly one suitable function of this name. If a second function is created later, awty uses
-/// the function that takes a check.
+/// A registration fails if two suitable functions have this name. If the second function is created after the
+/// registration, awty uses the function that takes a check.
 fn find(
     schema: &Text,
     name: &Text,

@@ -7,7 +7,7 @@ pub enum QuietError {
     EndPassed {
         argument: &'static str,
     },
-    /// A hold after crashes has no planned end, so only `awty.release()` ends it.
+    /// awty holds a check whose runs have crashed. This hold has no planned end, so only `awty.release()` ends it.
     HeldAfterCrashes {
         entity: Label,
         job: String,

@@ -1,5 +1,5 @@
-//! Invariant: PostgreSQL notifies listeners at commit, and awty updates the counters and the log after the commit.
-//! Updating the counters after a run without a problem allocates no memory.
+//! Invariant: PostgreSQL notifies listeners at commit, and awty updates the counters and the log after the commit. If a
+//! run had no problem, the update of the counters allocates no memory.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
