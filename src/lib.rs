@@ -1,4 +1,4 @@
-//! awty, *are we there yet?*, runs a check for each entity when the check is due.
+//! awty (*are we there yet?*) runs a check for each entity when the check is due.
 //!
 //! The modules, from the ground up:
 //!

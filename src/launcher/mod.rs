@@ -85,8 +85,8 @@ impl Launcher {
         wait
     }
 
-    /// Stores the time at which awty was enabled. Checks that were due earlier count as missed. If the clock is set
-    /// back, the stored time follows.
+    /// Stores the time at which awty was enabled, because checks that were due earlier count as missed. If the clock is
+    /// set back before the stored time, stores the present time.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -144,7 +144,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles with work, and the number of workers of all other roles.
+/// Returns the roles that have work, and the number of workers that belong to roles without work.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -195,7 +195,8 @@ fn watch(mono: Mono) -> Duration {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // The worker has no run in progress, so SIGTERM does no harm, even while it waits for a standby.
+                // The worker has no run in progress, so SIGTERM does no harm, even while the worker waits for a
+                // standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: the call only sends a signal to this worker.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };

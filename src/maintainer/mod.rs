@@ -32,10 +32,10 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Time limit of VACUUM, which may wait for a reader of an index page. DROP DATABASE fails if this process stays
-/// connected for five seconds.
+/// Time limit of VACUUM, which may wait for a reader of an index page. The limit must be below five seconds, because
+/// DROP DATABASE waits only so long for this process.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
-/// An inspection ends holds for at most this time, and leaves the other holds to the next inspection.
+/// An inspection spends at most this time on ending holds, and leaves the other holds to the next inspection.
 const ENDS: Duration = Duration::from_secs(1);
 
 #[pg_guard]
@@ -184,8 +184,8 @@ fn log_change(before: Option<Database>, found: State) {
     });
 }
 
-/// Ends holds role by role in short transactions, so that many, locked or slow holds of one role do not delay other
-/// roles.
+/// Ends holds role by role in short transactions, so that a role whose holds are many, locked or slow does not delay
+/// other roles.
 fn end_passed(database: pg_sys::Oid) {
     let mut is_done = task(database, |now| quiet::end_pauses(quiet::ALL, now)).is_some();
     let over = task(database, |now| quiet::over(quiet::ALL, now));
@@ -265,7 +265,7 @@ fn hold_late(_now: Time) {
         let mut late = hold::late(after, STRAYS);
         let Some(last) = late.last() else { break };
         after = *last;
-        // Skips running checks, because a hold would roll back their runs.
+        // Does not hold checks that are running, because a hold would roll back their runs.
         shmem::read(|shared| late.retain(|id| shared.running_since(here, *id, mono).is_none()));
         if !late.is_empty() {
             hold::apply(inspected::lock_some_of(&late));
@@ -291,7 +291,7 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Returns whether to do maintenance, for which clients may have to wait, and whether to VACUUM.
+/// Returns whether to do maintenance and whether to VACUUM. Clients may have to wait for maintenance.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
