@@ -38,7 +38,8 @@ const AT_LEAST: usize = 500;
 /// several jobs handles at most about this many leases and checks, so that claims of other roles do not wait.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
-/// Time limit for the repetitions in a claim of several jobs, because the search for a next time may take milliseconds.
+/// Limits the time that a claim of several jobs spends on repetitions, because finding a repetition's next time may
+/// take milliseconds.
 const SHARED_TIME: Duration = Duration::from_millis(100);
 
 #[pg_extern(sql = false)]
@@ -114,7 +115,7 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Sort key of claimed checks: positions from [`Chosen`], last service of the job, due time and id.
+/// Sort key of claimed checks: the two positions in [`Chosen`], the time of the job's last claim, due time and id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
@@ -171,7 +172,7 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the end of the job's share of `SHARED_TIME`. Only repetitions need this time limit.
+    /// Returns the time at which this job's equal share of `SHARED_TIME` ends. Only repetitions need this time limit.
     fn until(&self, job: &Job) -> Option<Mono> {
         let jobs = u32::try_from(self.jobs).unwrap_or(u32::MAX);
         (jobs > 1 && job.repeats).then(|| clock::mono().plus(SHARED_TIME / jobs))

@@ -1,5 +1,5 @@
 //! Invariant: a lease is locked before its check. The check is locked without waiting, so no deadlock is possible. If a
-//! client has locked the check, a later call ends the lease.
+//! client has locked the check, awty skips the lease, and a later call ends it.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;

@@ -22,8 +22,8 @@ use std::collections::{BTreeMap, HashMap};
 const STEPS: usize = 5000;
 const AT_LEAST: usize = 100;
 
-/// Returns how many targets of one job a claim may visit. Jobs share `STEPS`, so that a role with thousands of blocked
-/// targets does not delay other roles' claims.
+/// Returns how many targets of one job a claim may visit. The jobs of a claim get equal shares of `STEPS`, so that a
+/// role with thousands of blocked targets does not delay other roles' claims.
 pub fn steps(jobs: usize) -> usize {
     (STEPS / jobs.max(1)).max(AT_LEAST)
 }
@@ -34,7 +34,7 @@ pub struct Chosen {
     /// The second number is the target's position in the order in which the targets take turns.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
-    /// Earliest time at which a target that allows no call now will allow one.
+    /// Earliest time at which a target that now allows no call allows calls again.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,

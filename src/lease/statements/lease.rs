@@ -1,5 +1,5 @@
-//! Invariant: a claim reads due checks and leases with a snapshot that is newer than its lock on the job's claims. With
-//! an older snapshot, it could choose a check that already has a lease.
+//! Invariant: a claim first locks the job's claims, and then takes the snapshot with which it reads due checks and
+//! leases. With an older snapshot, the claim could choose a check that already has a lease.
 //!
 //! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
 
@@ -25,8 +25,8 @@ statement! {
 }
 
 statement! {
-    /// The result's `expiry` is always `None`. If `is_cut`, the statement does not search for due checks, so `is_due`
-    /// is false.
+    /// If `is_cut`, the list of leases in `live` is incomplete. Then the statement does not search for due checks, and
+    /// `is_due` is false. The result's `expiry` is always `None`.
     pub fn ahead(job: &Text, now: Time, live: &Live, is_cut: bool) -> Ahead = query_latest(read_ahead),
     c"SELECT CASE WHEN NOT $4
               THEN (SELECT true FROM awty.future_job AS f
