@@ -12,7 +12,7 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// True if the pause has ended, and the next search for due checks must remove it.
+    /// True if the pause has ended. The next search for due checks then removes the pause.
     over: bool,
 }
 

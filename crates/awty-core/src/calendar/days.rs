@@ -23,8 +23,8 @@ impl<Z: Zone> Calendar<Z> {
         self.open_on(day).next().is_some()
     }
 
-    /// Returns `local` itself if the calendar is open then. If not, returns the day's next opening, or the day's last
-    /// closing if no opening follows.
+    /// Returns `local` itself if the calendar is open then. If not, returns the day's next opening. If no opening
+    /// follows, returns the day's last closing.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -37,8 +37,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// Returns `local` itself if the calendar is open then. If not, returns the day's last closing before `local`, or
-    /// the day's first opening if no closing comes before `local`.
+    /// Returns `local` itself if the calendar is open then. If not, returns the day's last closing before `local`. If
+    /// no closing comes before `local`, returns the day's first opening.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

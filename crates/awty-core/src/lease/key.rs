@@ -1,4 +1,4 @@
-//! Computes the key of a lease. A check keeps its key from lease to lease until a worker answers.
+//! Computes the key of a lease. All leases of a check have the same key until a worker reports success.
 //!
 //! Invariant: a key has 26 characters: the first 130 bits of a SHA-256 hash in base32 (RFC 4648).
 

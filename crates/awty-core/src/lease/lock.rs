@@ -1,4 +1,4 @@
-//! Numbers of PostgreSQL locks for external workers.
+//! Computes the numbers that identify the PostgreSQL locks for external workers.
 //!
 //! Invariant: a user cannot choose a job name whose locks collide with another job's, because the installation's random
 //! number is secret.

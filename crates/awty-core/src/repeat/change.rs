@@ -1,5 +1,5 @@
-//! Changes the pending check of a repetition after its plan has changed, by a call of `repeat` or by new time zone
-//! data.
+//! Changes the pending check of a repetition after a call of `repeat` or new time zone data has changed the
+//! repetition's plan.
 //!
 //! Invariant: if the jitter changes, no planned time is skipped or repeated.
 
@@ -35,7 +35,8 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled has no planned time, so planned times up to now get no further check.
+        // If a client scheduled the check, the check stands for no planned time. Then all planned times up to now count
+        // as used.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
@@ -65,8 +66,8 @@ impl<Z: Zone> Repetition<Z> {
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// Returns the time of the new plan that is nearest to the check's time. If the check is due, has begun, or was
-    /// scheduled by a client, returns the check's own time.
+    /// Returns the planned time that is nearest to the check's old time. A check that is due, has begun, or was
+    /// scheduled by a client keeps its old time.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

@@ -155,7 +155,7 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // `30 2 mon` comes on Mondays in February, because one matching day field is enough.
+        // `0 0 30 2 mon` comes on Mondays in February, because a day needs to match only one of `30` and `mon`.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

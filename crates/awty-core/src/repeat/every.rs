@@ -55,7 +55,8 @@ impl Every {
         }
     }
 
-    /// The result may be before the anchor. For calendar time, the arguments and the result are local times.
+    /// The result may be before `anchor`. If the length is in days or months, the arguments and the result are local
+    /// times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),

@@ -15,17 +15,17 @@ const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// First due time of the check, which the plan or a client has set (column `first_check_at`).
+    /// First due time of the check, set by the plan or by a client (column `first_check_at`).
     pub first: Time,
     pub check: Check,
-    /// Planned times that get no further check. `None` means all planned times up to `first`.
+    /// Planned times that get no further check. With `None`, these are all planned times up to `first`.
     pub passed: Option<Passed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// A client replaced the check of this slot before the check ran. The slot's planned time still gets a check, but
-    /// earlier planned times get none.
+    /// A client replaced the check of this slot before the check ran. The replaced check's planned time still gets a
+    /// check, but earlier planned times get none.
     Before(Time),
     /// A planned time gets no further check if its delayed time is at or before this time. The delayed time is the
     /// planned time plus its jitter.
@@ -36,7 +36,7 @@ pub enum Passed {
 pub enum Before {
     NotYet,
     Run,
-    /// The next check is due at this time and replaces the present check. The history gets no entry.
+    /// The next planned check, due at this time, replaces the missed check. The history gets no entry.
     Replace(Time),
     End {
         outcome: Outcome,
@@ -69,7 +69,7 @@ impl Occurrence {
         self.passed.unwrap_or(own)
     }
 
-    /// A run by `check_now` before the planned time is extra, so the planned time still gets a check.
+    /// If `check_now` runs the check before its planned time, the planned time still gets a check.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -82,7 +82,7 @@ impl Occurrence {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the check that follows this check if a client calls `schedule` during the check's run.
+    /// Returns the check that the function of the running check schedules as the next check.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
@@ -155,8 +155,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// A failed run is repeated only before the next planned check. After a final failure, `retry_at` can postpone the
-    /// next planned check.
+    /// awty retries a failed run only if the retry is due before the next planned check. After a final failure,
+    /// `retry_at` can postpone the next planned check.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);
@@ -171,8 +171,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Subtracts the longest jitter and the widest slot from `t`. If a planned time is at or before the result, its
-    /// check is due at or before `t`.
+    /// Subtracts the longest jitter and the widest slot from `t`. Therefore each check whose planned time is at or
+    /// before the result is due at or before `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

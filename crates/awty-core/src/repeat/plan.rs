@@ -91,8 +91,8 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // With `every`, the start is always the first planned time, even if its local time is repeated and has
-            // already come once.
+            // With `every`, the start is always the first planned time, even if the clocks were set back and the
+            // start's local time comes for the second time.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),

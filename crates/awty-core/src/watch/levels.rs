@@ -10,7 +10,7 @@ use std::mem::discriminant;
 use std::rc::Rc;
 
 /// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, level 1 is due at the
-/// row's own due time. Higher levels count from the same start or due time.
+/// row's own due time. Each higher level has its own length, which counts from this start or due time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -26,8 +26,8 @@ pub enum LevelError {
     Within,
     Escalate(usize),
     TooMany,
-    /// Number of a reminder whose length is not positive, or not shorter than the previous length in the same unit
-    /// (days or hours).
+    /// Position (from 1) of the first reminder with a wrong length. A reminder's length must be positive, and shorter
+    /// than the previous length in the same unit (days or hours).
     Remind(usize),
     TooManyReminders,
     Every,
@@ -58,8 +58,8 @@ impl<Z: Zone> Levels<Z> {
         Ok(levels)
     }
 
-    /// Reminders come before level 1, from the longest length to the shortest. The alert of the last level is sent
-    /// again whenever `every` has passed.
+    /// A reminder's length is the time from the reminder to level 1, so the reminder with the longest length comes
+    /// first. The alert of the last level is sent again whenever `every` has passed.
     pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
         if remind.len() > MAX_REMINDERS {
             return Err(LevelError::TooManyReminders);
@@ -160,8 +160,10 @@ impl<Z: Zone> Levels<Z> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }
 
-    /// Returns the time at which `length` has passed since `start`. Without a length, returns `start`, or the next
-    /// opening if the calendar is closed. The moment of closing counts as open, because `length` may end at a closing.
+    /// Returns the time at which `length` has passed since `start`. Without a length, returns `start` if the calendar
+    /// is open then, and otherwise the next opening.
+    ///
+    /// The moment of closing counts as open, because `length` may end at a closing.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

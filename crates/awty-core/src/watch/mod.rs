@@ -22,8 +22,8 @@ pub enum RowState<'a> {
     /// The row does not exist, or it has not begun to wait.
     Gone,
     Waiting {
-        /// If the rule has `due`, this is the row's due time. If not, this is the time from which the row counts as
-        /// waiting. A stored `-infinity` is [`Time::MIN_UTC`].
+        /// The row's due time if the rule has `due`. If not, the time from which the row counts as waiting. awty reads
+        /// `-infinity` in the row as [`Time::MIN_UTC`].
         start: Time,
         /// When awty first saw the row with this `start`.
         seen: Time,
@@ -45,7 +45,7 @@ pub struct Alert {
     pub hold: Option<Hold>,
 }
 
-/// An alert that a run is about to report. If the run fails, awty still raises the alert, but sends no report.
+/// An alert that a run is about to report. If the run fails, awty itself raises the alert's level, but sends no report.
 #[derive(Clone, Copy, Debug)]
 pub struct Untold {
     /// Id, slot and attempt of the run's check, and the time when the check was scheduled.
@@ -81,9 +81,9 @@ impl Alert {
 pub enum Verdict {
     /// The row needs no alert, and an open alert is cleared.
     Settled,
-    /// Level 1 is not due yet. An open alert of level 1 or above is cleared.
+    /// Level 1 is not due yet, so an open alert of level 1 or above is cleared.
     Ahead(Time),
-    /// Level 1 is not due yet. A reminder is sent unless the alert is held.
+    /// A reminder is due, but level 1 is not. The reminder is sent unless the alert is held.
     Remind(Time),
     Stay(Option<Time>),
     Tell(Option<Time>),

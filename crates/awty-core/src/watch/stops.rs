@@ -5,7 +5,7 @@
 use crate::Time;
 use std::ops::Range;
 
-/// Maximum number of a row's past stops. A further stop makes awty join the two oldest stops.
+/// Maximum number of past stops of a row. After a further stop, awty joins the two oldest stops into one.
 pub const MAX_STOPS: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,8 @@ pub struct Seen {
     pub is_stopped: bool,
     /// Time at which the row's clock stopped or started again.
     pub at: Time,
-    /// Earliest begin of a stop: the start of the row's clock, or the last rise of the alert's level.
+    /// Earliest time at which a stop can begin: the start of the row's clock or, if later, the last rise of the alert's
+    /// level.
     pub earliest: Time,
 }
 
