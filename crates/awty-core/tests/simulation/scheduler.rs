@@ -113,7 +113,7 @@ impl World {
 
     fn look(&mut self, worker: usize) {
         let role = self.workers[worker].role;
-        // A worker that starts before its first check is due looks for the check again and again.
+        // A worker that starts before its first check is due finds the check again and again until the check is due.
         match self.earliest(role).filter(|(slot, _)| *slot <= self.now + self.caps.lead) {
             Some((_, id)) if self.waiting == 0 || self.dice.one_in(2) => self.workers[worker].doing = Doing::Found(id),
             None if self.dice.one_in(2) => self.hint(role),

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 pub const FIRST: Time = Time::from_timestamp(21_000 * 86_400, 0).unwrap();
 pub const DAYS: i64 = 30;
 
-/// Clock changes of the simulated zone, by hour and new offset in minutes, repeated every 48 hours.
+/// Clock changes of the simulated zone: hour and new offset in minutes. The changes repeat every 48 hours.
 const CHANGES: [(i64, i32); 8] = [(0, 0), (5, 60), (11, 0), (17, -30), (26, 60), (33, 120), (37, 60), (44, 75)];
 
 pub struct Shape {
