@@ -110,7 +110,7 @@ impl Cluster {
         standby
     }
 
-    /// Returns a copy of this cluster whose server is not running.
+    /// Returns a copy of this cluster. The copy's server is not running.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());

@@ -9,9 +9,9 @@ pub enum DiskFault {
     FullForWal = 1,
     FullForTables = 2,
     Full = 1 | 2 | 4,
-    /// Flushing WAL fails, so PostgreSQL must shut down.
+    /// Makes each flush of WAL fail, so that PostgreSQL must shut down.
     FlushOfWal = 8,
-    /// Flushing data files fails, so PostgreSQL must shut down at its next checkpoint.
+    /// Makes each flush of a data file fail, so that PostgreSQL must shut down at its next checkpoint.
     FlushOfData = 16,
 }
 

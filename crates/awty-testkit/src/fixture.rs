@@ -17,7 +17,7 @@ pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// SQLSTATE of the error that [`Shop::ahead`] raises if its statements end after the time `{first}`.
+/// SQLSTATE of the error that [`Shop::ahead`] raises if its statements end too late, so that it repeats them.
 const TOO_SLOW: &str = "TSLOW";
 
 pub struct Shop {

@@ -10,7 +10,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// Text in the COMMENT of each overload. The reference has one sentence for all overloads.
+/// The COMMENT of each overload contains this text. The SQL reference describes all overloads in one sentence.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "

@@ -12,7 +12,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Each room may use only the rooms that come before it in this list.
+/// Each room (top-level module) may use only the rooms that come before it in this list.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -151,8 +151,8 @@ fn awty_core_knows_neither_postgresql_nor_a_clock() {
     assert!(chrono.contains("default-features = false") && !chrono.contains("clock") && !chrono.contains("now"));
 }
 
-/// pgrx makes a `String` of any bytes, so a text of a database with another encoding than UTF-8 would be undefined
-/// behaviour.
+/// pgrx makes a `String` of any bytes. If the database's encoding is not UTF-8, the bytes may be invalid in a `String`,
+/// which is undefined behaviour.
 #[test]
 fn texts_from_sql_are_bytes() {
     let sources = Source::all("src");
