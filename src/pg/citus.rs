@@ -16,9 +16,9 @@ struct Citus {
 
 static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
-/// With one phase, Citus would commit on another node before the local commit. After a crash in between, awty would
-/// repeat a run that this node has committed. With two phases, Citus sends COMMIT PREPARED after the local commit
-/// record, so awty flushes this record at commit.
+/// With a one-phase commit, Citus would commit on another node before the local commit. After a crash between these
+/// commits, awty would repeat a run that the other node has committed. With two phases, Citus sends COMMIT PREPARED
+/// after the local commit record, so awty flushes this record at commit.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions only read or set a variable of Citus, and raise no ERROR.

@@ -109,7 +109,7 @@ unsafe fn node<T>(tag: pg_sys::NodeTag) -> *mut T {
 }
 
 unsafe fn write(partition: *mut pg_sys::ResultRelInfo, slot: *mut pg_sys::TupleTableSlot, estate: *mut pg_sys::EState) {
-    // SAFETY: the slot has a row of the partition, which is open.
+    // SAFETY: the partition is open, and the slot has a row of this partition.
     unsafe {
         let relation = (*partition).ri_RelationDesc;
         (*slot).tts_tableOid = (*relation).rd_id;

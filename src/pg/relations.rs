@@ -54,8 +54,8 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Purpose of a transaction. The transaction takes its strongest locks at its start, because reading first and writing
-/// later could deadlock with REINDEX.
+/// Purpose of a transaction, which decides its locks. The transaction takes its strongest locks at its start, because
+/// reading first and writing later could deadlock with REINDEX.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
@@ -104,7 +104,7 @@ pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
         let known = KNOWN.with_borrow(|known| known.1.get(..names.len()).map(<[_]>::to_vec));
         let oids = known.or_else(|| find(names))?;
         let locks = with_modes(&oids, purpose);
-        // SAFETY: a transaction is open, and a locked relation need not exist.
+        // SAFETY: a transaction is open, and PostgreSQL can lock the OID of a relation that no longer exists.
         unsafe {
             let had = locks.iter().take_while(|(oid, mode)| pg_sys::ConditionalLockRelationOid(*oid, *mode)).count();
             if had == locks.len() && are_still(names, &oids) {

@@ -34,11 +34,11 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
         Ok(result) => return result,
         Err(cause) => match cause.downcast::<Carried>() {
             Ok(carried) => carried.0,
-            // SAFETY: the closure only panics, as in pgrx's own wrappers.
+            // SAFETY: the closure only panics, and the guard turns the panic into an ERROR, as in pgrx's own wrappers.
             Err(cause) => unsafe { return pgrx_extern_c_guard(move || resume_unwind(cause)) },
         },
     };
-    // SAFETY: `error` is a complete copy, and no frame up to the handler has a destructor left to run.
+    // SAFETY: `error` is a complete copy, and the jump to PostgreSQL's handler skips no destructor of a Rust frame.
     unsafe {
         // Sends the ERROR to the client even if messages to the client were off when it was raised.
         (*error).output_to_client = pg_sys::whereToSendOutput == pg_sys::CommandDest::DestRemote;

@@ -1,5 +1,5 @@
-//! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. The result of `body` must
-//! not point into the subtransaction's memory.
+//! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. A closure's result must
+//! not point into the subtransaction's memory, because the end of the subtransaction frees this memory.
 
 use super::catch::Failure;
 use super::sqlstate;

@@ -43,8 +43,8 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout)) };
 }
 
-/// Ends the session [`GRACE`] after its cancellation by [`arm_cancel`] or `statement_timeout`, because the function can
-/// catch the cancellation.
+/// Ends the session [`GRACE`] after [`arm_cancel`] or `statement_timeout` has cancelled the function, because the
+/// function can catch the cancellation.
 pub fn arm_terminate(timeout: Duration) {
     // SAFETY: no other thread uses this setting.
     let of_statement = u64::try_from(unsafe { pg_sys::StatementTimeout }).unwrap_or_default();

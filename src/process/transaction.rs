@@ -36,7 +36,8 @@ fn begin_and_end<R>(is_block: bool, body: impl FnOnce() -> Verdict<R>) -> Result
         }
         match body() {
             Verdict::Commit(result) => {
-                // SAFETY: `body` has left the snapshot from above on top of the stack.
+                // SAFETY: `body` has popped its own snapshots, so the snapshot that was pushed above is on top of the
+                // stack.
                 unsafe { pg_sys::PopActiveSnapshot() };
                 commit(is_block).map(|()| result)
             }

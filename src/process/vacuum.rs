@@ -31,7 +31,8 @@ pub fn future_job() {
 
 /// Executes the statement as pg_cron's `ExecuteSqlString` does.
 unsafe fn execute(statement: &'static CStr) {
-    // SAFETY: a transaction without a snapshot is open, and `context` outlasts the statement's commits.
+    // SAFETY: a transaction without a snapshot is open, and `context` outlasts each transaction that the statement
+    // commits.
     unsafe {
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
