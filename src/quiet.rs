@@ -19,15 +19,15 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 const PIECE: i64 = 1000;
-/// A call of [`end_holds`] ends no further hold after this time, because the search for a repetition's next time may
-/// take milliseconds per hold.
+/// A call of [`end_holds`] stops after this time, because finding the next time of a repetition may take milliseconds
+/// per hold.
 const SLICE: Duration = Duration::from_millis(50);
-/// Time after which awty tries again to end a locked hold or pause.
+/// Time after which awty tries again to end a hold or pause whose row another session has locked.
 pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 type Place = (Time, i64);
 const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// Stands for all roles. Statements receive NULL instead.
+/// Stands for all roles. SQL statements receive NULL instead of this OID.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
@@ -48,7 +48,7 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Jobs of one role that have holds to end, each with the place after which the search for its next holds begins.
+/// Jobs of one role with expired holds. Each job has the place after which the next search for its holds begins.
 pub type Ends = VecDeque<(Text, Place)>;
 
 /// Returns one list of jobs for each role, so that the roles can take turns.
@@ -60,7 +60,8 @@ pub fn over(role: pg_sys::Oid, now: Time) -> Vec<Ends> {
         .collect()
 }
 
-/// Ends holds of one role for about `SLICE`, and removes finished jobs from `jobs`. Returns whether a hold has ended.
+/// Ends expired holds of one role, and stops after about `SLICE`. Removes finished jobs from `jobs`. Returns whether a
+/// hold has ended.
 pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     let began = clock::mono();
     let is_over = || clock::mono().since(began) >= SLICE;
@@ -108,8 +109,8 @@ fn end_hold(held: &LockedHeld, now: Time) -> bool {
     true
 }
 
-/// If the check became due during the hold, the job's `on_missed` applies. The caller must have locked the check's row
-/// and removed its hold.
+/// Releases a held check. If the check became due during the hold, awty applies the job's option `on_missed` to the
+/// check. The caller must have locked the check's row and removed the hold.
 pub fn release(check: &Pending, job: &Job, ended: Option<Held>, now: Time) {
     future_job::release(check.id);
     check_stat::absolve(check.id);

@@ -92,8 +92,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first repetition. If so, this call replaces a due check, because workers may not know
-    /// the repetition yet.
+    /// Whether this is the job's first repetition. If so, this call replaces even a due check, because workers that do
+    /// not know the repetition yet would not schedule its next check.
     is_first: bool,
 }
 

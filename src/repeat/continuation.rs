@@ -141,7 +141,8 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Announces the next check at commit, because a worker's search may already have passed its due time.
+            // Announces the next check at commit, because a worker's search may already have passed the check's due
+            // time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -29,8 +29,8 @@ pub fn repair(now: Time) {
     });
 }
 
-/// Inserts checks for repetitions that have none. If the time limit ends the piece, returns the id of its last
-/// repetition.
+/// Inserts checks for repetitions that have none. If the time limit stops the work, returns the id of the last
+/// repetition that was handled.
 fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
     let until = Some(clock::mono().plus(LONGEST));
     for stored in upkeep::lock(alone) {

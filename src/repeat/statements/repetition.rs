@@ -152,7 +152,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// Skips an entity that has a pending check, because the repetition continues when this check ends.
+// Skips an entity that has a pending check, because the end of that check inserts the repetition's next check.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
