@@ -36,8 +36,8 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     let fix = match fault {
         Fault::NoKey => format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
         Fault::NotOwners { function, table_owner } => {
-            // The text is not valid SQL as a whole, so that a user reads it before giving the function the rights of
-            // `owner`.
+            // The text is not valid SQL on purpose, so that a user reads the text before giving the function the rights
+            // of `owner`.
             let owner = quoted(&catalog::role_label(*table_owner));
             format!("If role {owner} may run {function}, execute: ALTER FUNCTION {function} OWNER TO {owner};")
         }

@@ -10,15 +10,15 @@ use std::ffi::{CStr, c_int, c_void};
 
 const MARK: &CStr = c"awty function";
 
-/// A plan and its parameters' types, which end with `InvalidOid`. The types live as long as the plan, because
+/// A plan and its parameters' types. `InvalidOid` ends the list of types. The types live as long as the plan, because
 /// PostgreSQL reads them whenever it parses the query again.
 pub struct Plan {
     pub plan: pg_sys::SPIPlanPtr,
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns a column reference, which PostgreSQL's parser replaces with a call of the function. The names in `columns`
-/// must be quoted.
+/// Returns a column reference. A hook makes PostgreSQL's parser replace the reference with a call of `function`. The
+/// names in `columns` must be quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))

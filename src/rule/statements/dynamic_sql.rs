@@ -43,7 +43,7 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// The result of `read` must not point into the rows, because this function frees the rows. If `firing` is given, the
+/// The result of `read` must not point into the rows, because `evaluate` frees the rows. If `firing` is given, the
 /// query can read the trigger's transition tables.
 pub fn evaluate<R>(
     sql: &str,

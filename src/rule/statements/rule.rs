@@ -53,8 +53,8 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// Number of a transaction, or 0 until the first walk begins. The second walk waits until all transactions with
-    /// lower numbers have ended, because they may use the replaced calendar.
+    /// Transaction number for which the second walk waits, or 0 until the first walk begins. The second walk begins
+    /// when all transactions with lower numbers have ended, because they may use the replaced calendar.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,
     pub swept_to: Option<Text>,
@@ -66,7 +66,7 @@ pub enum Walk {
     New,
     /// The rule was changed. Pending checks move to new times.
     Changed,
-    /// The calendar was replaced. Pending checks move to new times, and no row is added.
+    /// The calendar was replaced. The walk moves pending checks to new times, and adds no checks for other rows.
     Moved,
     /// The calendar was replaced, and all transactions that may have used the old one have ended.
     Again,
@@ -155,8 +155,8 @@ statement! {
 }
 
 statement! {
-    /// Returns whether all transactions with a number below `before` have ended. If this server has not reached this
-    /// number, the number comes from another server's dump, and the result is true.
+    /// Returns whether all transactions with a number below `before` have ended. Also returns `true` if this server has
+    /// not reached `before`, because the number then comes from another server's dump.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
           OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)

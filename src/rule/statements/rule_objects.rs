@@ -147,8 +147,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // Compares the columns of `due` and not its value, because the role that writes a row may have no right to the
-        // calendars that `due` reads.
+        // Compares the columns in the expression `due` and not the expression's value, because the role that writes a
+        // row may have no right to the calendars that the expression reads.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
@@ -173,8 +173,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // If the rule has an expression `stopped`, the DELETE trigger fires for every row, because even a row for which
-    // `until` is true may have stored stops.
+    // If the rule has an expression `stopped`, the DELETE trigger fires for every row, because even a row that already
+    // meets `until` may have stored stops.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),

@@ -87,7 +87,7 @@ pub enum State {
 }
 
 impl State {
-    /// `appeared` is the time at which awty saw the row's insertion, or the last write of the row's clock.
+    /// `appeared` is the time at which awty saw the row's insertion, or the last UPDATE that restarted the row's clock.
     pub fn found(self, appeared: Time, stops: &Stops) -> RowState<'_> {
         match self {
             State::Met => RowState::Met,
