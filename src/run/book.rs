@@ -1,5 +1,5 @@
 //! Invariant: a run writes a result only if no other session has changed or locked the check's row since the run read
-//! it. The run never waits for this lock.
+//! it. The run never waits for another session's lock on this row.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -30,8 +30,8 @@ impl Timing {
 
 pub struct Conflict;
 
-/// Stores the answers of a run. If `suspected` is false, only checks with failed runs have rows in
-/// `awty_internal.check_stat`.
+/// Stores the answers of a run. If `suspected` is false, a check without failed runs has no row in
+/// `awty_internal.check_stat`, so awty does not search for one.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -43,8 +43,8 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // Without repetitions, the row is locked and deleted in one step, because the end of the check reads no data
-        // that the lock protects.
+        // If the job has no repetitions, one step locks and deletes the row. Otherwise awty locks the row first,
+        // because the end of the check reads its repetition under this lock.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)

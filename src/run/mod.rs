@@ -72,7 +72,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // Disarms the timer last, because the launcher can cancel the run until [`Self::note_end`] returns.
+        // Disarms the timer after [`Self::note_end`], because the launcher can cancel the run until then, and disarming
+        // clears this cancellation.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");
@@ -149,8 +150,8 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// Compares only this run's job with its current definition. If a change of any job stopped the run, a role that
-    /// changes its own job in a loop would stop the runs of all roles.
+    /// Compares only this run's job with its current definition. Otherwise, a role that changes its own job in a loop
+    /// would stop the runs of all roles.
     fn is_job_current(&self) -> bool {
         matches!(job::find(&self.job.name), Some(Ok(now)) if now == *self.job)
     }

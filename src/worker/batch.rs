@@ -37,7 +37,8 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // Removes the check from `in_flight`, so that a crash of the next suspect is not blamed on this check.
+                // Removes the suspected check from `in_flight`, so that a crash of the next suspected check is not
+                // blamed on this check.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }

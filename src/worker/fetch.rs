@@ -1,4 +1,4 @@
-//! Chooses the checks of a worker's turn.
+//! Chooses the checks that a worker runs next.
 //!
 //! Each search starts where the last search ended, because a search from the beginning would read dead rows.
 //!
@@ -51,7 +51,7 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// Checks of a terminated run of several checks. Each check must run alone.
+    /// Checks of a run that had several checks when it was terminated. Each check must now run alone.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,
@@ -125,8 +125,8 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Looks for prepared transactions before reading checks. If a prepared transaction commits between these two
-        // steps, the next search finds its checks.
+        // Looks for prepared transactions before reading checks. In the opposite order, both steps would miss the
+        // checks of a transaction that is committed between them.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
