@@ -1,5 +1,5 @@
 //! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
-//! another worker reserves the entry.
+//! another worker has handled the run or takes the entry.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -8,7 +8,7 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Longest wait of a suspected check until the maintainer has removed a dead worker's run from
+/// A suspected check waits at most this long for the maintainer to remove a dead worker's run from
 /// `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
@@ -68,8 +68,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// Returns `false` while checks of a dead worker are in `awty_internal.in_flight`, because a crash would also count
-    /// against these checks.
+    /// Returns `false` while checks of a dead worker are in `awty_internal.in_flight`, because a server crash during
+    /// the quarantine would also be counted against these checks.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

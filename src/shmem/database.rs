@@ -69,7 +69,7 @@ pub struct Database {
     pub dead_rows: DeadRows,
     /// The next search for leftover rows of `awty_internal.check_stat` starts after this id.
     pub swept: i64,
-    /// The next repair of repetitions starts after this id.
+    /// The next search for repetitions without a check starts after this id.
     pub repaired: i64,
     pub looked_after: Option<Mono>,
     pub jobs_left: bool,

@@ -21,7 +21,8 @@ pub fn was_clean() -> bool {
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     // SAFETY: PostgreSQL sets this flag at the start of a process, and never changes it.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // Without the file, the next start looks like a start after a crash, so some checks run alone for a while.
+        // Without the file, the next start assumes a crash. Interrupted checks then run alone for a while, because one
+        // of them may have caused the crash.
         let _ = std::fs::write(CLEAN, "");
     }
 }

@@ -25,7 +25,7 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// awty ignores further databases, and logs a message.
+/// awty ignores databases beyond this number, and logs a message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
 /// At most this many roles have an entry. If more roles have work, the roles with the latest due times wait for the
@@ -38,10 +38,11 @@ pub struct SharedState {
     pub heartbeat: Timestamp,
     pub clean_start: bool,
     pub quarantined: Option<marks::EntryId>,
-    /// Number of calls of `awty.adopt()`. After a change, sessions check again whether their database is held.
+    /// Number of calls of `awty.adopt()`. When this number changes, sessions check again whether awty holds their
+    /// database's checks.
     pub adoptions: u64,
-    /// Number of starts and ends of workers. When a role is served, its entry stores this number. The role with the
-    /// smallest stored number is served first.
+    /// Counts starts and ends of workers. When a role is served, its entry stores the current count. The role with the
+    /// smallest stored count is served first.
     pub served: u64,
     /// Number of roles that wait for a worker. If there are any, workers end after their batch.
     pub waiting: u32,
@@ -103,8 +104,8 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's entry. A new role gets a free entry, or the entry of a role whose first check is due after
-    /// `due`.
+    /// Returns the role's entry. A new role gets a free entry. If none is free, the new role replaces the role with the
+    /// latest due time, if that time is after `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,

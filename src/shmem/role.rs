@@ -12,11 +12,12 @@ pub struct RoleEntry {
     pub due: Timestamp,
     /// Earliest due time of the checks that a worker is handling, or [`NEVER`] if all due checks have run.
     pub backlog: Timestamp,
-    /// Time of the next search for checks of prepared transactions, and the earliest due time that this search covers.
+    /// Time of the next search for checks that prepared transactions have written, and the earliest due time that this
+    /// search covers.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Number of consecutive workers of the role that could not connect, read or write, or were terminated during a
-    /// run.
+    /// Number of consecutive workers of the role that failed to connect, read or write, or that were terminated during
+    /// a run.
     pub failures: u32,
     pub last_served: u64,
     /// Hash of the invalid job rows that were logged last.

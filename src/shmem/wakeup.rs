@@ -20,11 +20,11 @@ struct Pending {
     inspection: bool,
     adopted: bool,
     end: Option<Timestamp>,
-    /// Number of written checks, whose rows are dead after a rollback.
+    /// Number of checks that this transaction has written. A rollback makes their rows dead.
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// Number of ended checks, whose rows are dead after the commit.
+    /// Number of checks that this transaction has ended. The commit makes their rows dead.
     ended: u64,
 }
 
@@ -137,7 +137,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// Drops the counts of `undone` and of later subtransactions, because these are inside of `undone`.
+/// Drops the counts of the subtransaction `undone` and of later subtransactions, because these are inside of `undone`.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

@@ -27,7 +27,7 @@ pub struct WorkerEntry {
     pub named: bool,
     pub overran: bool,
     pub untold: Option<Untold>,
-    /// Index and generation of the entry of the worker that handles the abandoned run.
+    /// Entry (index and generation) of the worker that handles this abandoned run.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
     pub busy_since: Option<Mono>,
