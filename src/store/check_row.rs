@@ -66,7 +66,8 @@ const SCHEDULED_AT: usize = 12;
 impl Table {
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // Replaces the snapshot, because a table that was rewritten before the lock looks empty to an older snapshot.
+        // Replaces the snapshot, because another transaction may have rewritten the table before the lock. To an older
+        // snapshot, the rewritten table looks empty.
         // SAFETY: the caller has pushed the snapshot that is popped here.
         unsafe {
             pg_sys::PopActiveSnapshot();
@@ -79,7 +80,7 @@ impl Table {
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
-        // SAFETY: `drop` pops this snapshot, or the abort does after an ERROR.
+        // SAFETY: `drop` pops this snapshot. After an ERROR, the transaction's abort pops it.
         unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
         Some(table)
     }
@@ -115,8 +116,8 @@ impl Table {
     }
 
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // Reads each check separately if the index of the primary key is unusable, because a sequential scan accepts no
-        // array as its search key.
+        // Reads each check separately if the index of the primary key is unusable, because only an index scan can
+        // search for an array of ids.
         // SAFETY: a backend has one thread, so nothing writes this variable during the read.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
@@ -273,7 +274,8 @@ impl Table {
         }
     }
 
-    /// The caller must have locked the row. Uses SQL if an administrator has added triggers, foreign keys or rules.
+    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, deletes by
+    /// SQL, because a direct deletion ignores them.
     pub fn delete(&self, row: &Row) {
         if !self.is_plain() {
             return future_job::remove(&[row.id]);
@@ -298,8 +300,8 @@ impl Table {
     fn is_deleted_at_once(&self, row: &Row) -> bool {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
-        // Passes the id of the command that read the row. With a later command's id, PostgreSQL would raise an ERROR if
-        // the run has deleted the row itself. `GetCurrentCommandId(true)` makes the deletion visible to the next
+        // Passes the id of the command that read the row. If the run has deleted the row itself, a later command's id
+        // would make PostgreSQL raise an ERROR. `GetCurrentCommandId(true)` makes the deletion visible to the next
         // command.
         // SAFETY: the relation is open, and this transaction has read the row's TID.
         unsafe {

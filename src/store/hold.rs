@@ -54,7 +54,7 @@ statement! {
 }
 
 // This statement locks the holds that it copies. A client that releases such a hold waits for the lock, and then
-// searches for the hold again.
+// searches for the hold again, because the hold may have moved.
 statement! {
     /// Copies holds of ended checks to the next checks of their repetitions. [`apply`] later marks these checks as
     /// held.
@@ -87,7 +87,7 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// Skips a hold that a client is releasing. If the client rolls back, a later inspection finds the hold.
+// Skips a hold that a client is releasing. If the client rolls back the release, a later inspection finds the hold.
 statement! {
     /// Also returns checks that were put on hold during their run and are not marked as held yet.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,

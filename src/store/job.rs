@@ -131,8 +131,8 @@ statement! {
 }
 
 statement! {
-    /// Resumes jobs whose pause has ended. Returns the role and, if the job has a function, the first due time of each
-    /// job.
+    /// Resumes jobs whose pause has ended. For each job, returns the role and, if the job has a function, the job's
+    /// first due time.
     pub fn resume_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, Option<Time>)> = query,
     c"UPDATE awty.job SET paused = false, resumed_at = paused_until, paused_at = NULL, paused_by = NULL, paused_note = NULL, paused_until = NULL
       WHERE job = ANY (ARRAY(

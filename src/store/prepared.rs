@@ -7,8 +7,8 @@ statement! {
       WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
 }
 
-/// Returns whether a transaction was prepared in the last minute. Workers then search again, because its checks become
-/// visible only at COMMIT PREPARED.
+/// Returns whether a transaction was prepared in the last minute. If so, workers search again, because this
+/// transaction's checks become visible only at COMMIT PREPARED.
 pub fn any_young() -> bool {
     settings::max_prepared_transactions() > 0 && is_any_recent()
 }

@@ -1,5 +1,6 @@
 //! Invariant: a dry run leaves no trace except advanced sequences, and locks no row. The caller must be the job's role.
-//! If the session's role differs, the function runs in a security-restricted operation.
+//! If the session's role differs, the function runs in a security-restricted operation, so that it cannot switch to the
+//! session's role.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;
