@@ -45,7 +45,8 @@ pub fn release(watched: &Watched, key: &Text) -> bool {
 fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     let keys = std::slice::from_ref(key);
     let scheduled_at = rule_check::pending(&watched.rule, keys).pop()?.scheduled_at;
-    // The end of the subtransaction releases the lock on the table, which the caller may not even read.
+    // Undoes the subtransaction to release the lock on the watched table, because the client may not even have the
+    // right to read this table.
     let (_, row) = undone_or_raised(|| reported(|| watched.source.by_keys(keys))).pop()?;
     let clocks = Clocks::read(watched, keys);
     let RowState::Waiting { start, stops, .. } = row.state.found(scheduled_at, clocks.stops(key)) else { return None };
@@ -54,7 +55,7 @@ fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     Some(Held { level: 0, since })
 }
 
-/// Moves the row's check, or inserts a new check if the old one has ended at the last level.
+/// Moves the row's check. If the check has already ended at the rule's last level, inserts a new check.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

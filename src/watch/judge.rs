@@ -108,8 +108,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // Locks the checks, so that a client that stops a row waits for the end of the run. If a client has already
-        // locked a check, the client may have stopped the row, so the run is rolled back.
+        // Locks the checks, so that a client that stops a row waits for the end of the run. If a check is already
+        // locked, a client may have stopped its row, so the run is rolled back.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
             return Err(stops::overtaken(watched));
@@ -126,7 +126,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
-    // A session that has locked an alert may clear the alert or leave it open, so the row's check runs again.
+    // If another session has locked an alert, that session may clear the alert or leave it open. This run cannot see
+    // which, so the row's check runs again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
         // Updates these alerts without changing a value, so that a concurrent sweep does not clear them. A sweep that

@@ -5,15 +5,16 @@ use crate::pg::text::Text;
 use crate::rule::Watched;
 use std::time::Duration;
 
-/// Time limit of a piece that locks checks or alerts, because clients that change the watched rows wait for these
-/// locks.
+/// Time limit of a piece that locks checks or alerts. The limit is short, because clients that change the watched rows
+/// wait for these locks.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
 /// Number of keys for the first call of `visit` in [`piece`]. This number is small, because the rule's expression
 /// `until` may be slow. Later calls get more keys if the first calls are fast.
 const FIRST_KEYS: i64 = 100;
 
-/// Visits one piece of keys. `visit(after, limit)` visits at most `limit` keys after `after` and returns these keys.
+/// Visits the next keys of the rule as one piece. `visit(after, limit)` visits at most `limit` keys after `after` and
+/// returns these keys.
 ///
 /// Returns the piece's last key, or `None` if no key is left. A piece takes at most half of the job's timeout, and at
 /// most [`LOCKED`] if it locks rows.

@@ -19,7 +19,8 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the error that undoes a run because another transaction has changed or locked its rows or alerts.
+/// Returns the error for a run whose rows or alerts another transaction has changed or locked. The error undoes the
+/// run.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
@@ -45,7 +46,7 @@ pub enum Seeing {
     /// A stop of the watched row begins or ends at this time.
     Known(Time),
     /// The row is older than its rule, and the rule's walk has not visited the row yet. awty assumes that an UPDATE
-    /// began or ended a stop at this time.
+    /// began or ended a stop at the given time.
     Unvisited(Time),
 }
 
@@ -159,8 +160,8 @@ impl Clocks {
         Ok(())
     }
 
-    /// Stores the clocks of the visited rows. Skips a row whose stored clock a client has changed or locked since the
-    /// walk read it.
+    /// Stores the clocks of the visited rows. A clock says when its row was stopped. Skips a row if a client has
+    /// changed or locked its stored clock since the walk read it.
     pub fn store_of_walk(&mut self, watched: &Watched) {
         if !self.is_changed() {
             return;

@@ -48,7 +48,7 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     (reached.is_some() || swept_at.is_none()).then_some(now)
 }
 
-/// Returns `false` if an alert stays open because another session has locked or written it.
+/// Returns `false` if an alert stays open because another session has locked or updated the alert.
 fn compare(watched: &Watched, open: Vec<Found>, keys: &[Text], now: Time) -> bool {
     let name = &watched.rule.name;
     let clocks = Clocks::read(watched, keys);
@@ -75,8 +75,8 @@ fn compare(watched: &Watched, open: Vec<Found>, keys: &[Text], now: Time) -> boo
     }
     let by = ScheduledBy { role: watched.job.role, at: now };
     let (keys, versions): (Vec<Text>, Vec<Text>) = settled.into_iter().unzip();
-    // A client that changes a row also writes the row's alert. `lock_unchanged` skips alerts that were written after
-    // the sweep read them.
+    // `lock_unchanged` skips an alert that was written after the sweep read it, because a client that changes a row
+    // also writes the row's alert.
     let free = alert::lock_unchanged(name, &keys, &versions);
     cleared::clear(watched, &free, by);
     alert::set_starts(name, &stays);

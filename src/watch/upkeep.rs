@@ -23,14 +23,15 @@ const MOST: Duration = Duration::from_secs(1);
 pub fn repair(_now: Time) {
     let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
     for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {
-        // The result is never `Unseen`, because the new snapshot of an inspection sees all alerts.
+        // The result is never `Unseen`, because only an old snapshot can hide an open alert, and an inspection takes a
+        // new snapshot.
         None => unless_locked(|| drop(end_rule::without_table(&rule.name))),
         Some(table) => mend_functions(rule, &table),
     });
 }
 
-/// Calls `act` for each rule. If `act` returns `None`, because rows of the rule are locked, skips the role's other
-/// rules.
+/// Calls `act` for each rule. If `act` returns `None`, because rows of the rule are locked, skips the remaining rules
+/// of the same role.
 pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
     let mut locked = HashSet::new();
     for (role, rule) in rules {

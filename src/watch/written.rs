@@ -117,7 +117,7 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     if alert.level > 0
         && matches!(watch::judge(found, alert, &watched.levels, &watched.job.options.limits, by.at), Verdict::Ahead(_))
     {
-        // The calendar was replaced while the row was stopped, and by the new calendar the row is not late.
+        // The calendar was replaced while the row was stopped. With the new calendar, the row is not late.
         return follow(watched, &keys, Seeing::Known(stops::transaction_start()));
     }
     if let (RowState::Waiting { start, .. }, Some(_)) = (found, open) {
@@ -181,7 +181,7 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
             seeing => seeing,
         };
         clocks.see(watched, key, row, by.at, seeing);
-        // While a row is stopped, the time of its check depends only on the row's past stops.
+        // Uses only the ended stops, because a stop that goes on does not change the time of the row's check.
         let stops = clocks.stops(key).ended();
         let found = row.map_or(RowState::Gone, |row| row.state.found(by.at, &stops));
         let limits = &watched.job.options.limits;
@@ -221,7 +221,7 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     }
     over.append(&mut met);
     cleared::clear(watched, &clear, by);
-    // Refuses the write if this snapshot cannot see an open alert, because the alert was not updated above.
+    // An open alert that this snapshot cannot see was not updated above, so the write is refused.
     clear.extend(keys.iter().filter(|key| !open.contains_key(*key)).cloned());
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refusal::Changed);

@@ -59,8 +59,8 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
-// `GREATEST` keeps an alert's times in order even if the clock is set back, because awty compares these times to find
-// out whether the level was reported.
+// awty compares an alert's times to find out whether its level was reported, so `GREATEST` keeps these times in order
+// even if the clock is set back.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
@@ -77,8 +77,8 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Adds the new alerts. Returns the new alerts, and the open alerts with the values that [`escalate`] will write. If
-/// `tells` is false, may return nothing, because no report is sent.
+/// Adds and returns the new alerts. Also returns the open alerts, with the values that [`escalate`] will write. If
+/// `tells` is false, the returned list may be empty, because the caller sends no report.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -110,7 +110,8 @@ pub fn escalate(raised: &[Raised], now: Time) -> bool {
     count == 0 || set_levels(higher.into_iter(), now, 1) == count
 }
 
-/// Raises the level of held alerts without a report. Returns `false` as [`escalate`] does.
+/// Raises the level of held alerts, but counts no report. Returns `false` if another transaction has locked or cleared
+/// one of the alerts.
 pub fn escalate_untold(raised: &[Raised], now: Time) -> bool {
     raised.is_empty() || set_levels(raised.iter(), now, 0) == raised.len() as u64
 }

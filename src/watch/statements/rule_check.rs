@@ -163,7 +163,7 @@ pub fn waiting_for<R>(rule: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| WatchError::Busy { rule: rule.to_string() }.into(), run)
 }
 
-/// Schedules a walk or a sweep for now. If its check is already pending, writes the check again, so that a concurrent
+/// Schedules a walk or a sweep for now. If its check is already pending, updates the check's row, so that a concurrent
 /// run of the check is rolled back.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     let put = || put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
