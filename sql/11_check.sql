@@ -12,8 +12,8 @@ CREATE TABLE awty.future_job (
     scheduled_by    regrole NOT NULL,
     scheduled_at    timestamptz NOT NULL,
     CONSTRAINT future_job_pkey PRIMARY KEY (id),
-    -- entity_name comes first, because ascending keys then fill the index pages better, and awty.cancel() also searches
-    -- without a job.
+    -- entity_name comes first, because ascending keys then fill the index pages better, and because awty.cancel() also
+    -- searches for an entity's checks of all jobs.
     CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job)
     -- The table has no CHECK constraints, because PostgreSQL would parse their expressions for each written row.
 ) WITH (

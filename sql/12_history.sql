@@ -21,8 +21,8 @@ CREATE TABLE awty.future_job_history (
     context         text
 ) PARTITION BY RANGE (finished_at);
 
--- The parent has no primary key, because ATTACH PARTITION would then create keys that collide with those of dumped
--- partitions.
+-- The parent has no primary key. With a primary key, ATTACH PARTITION would create keys that collide with those of
+-- dumped partitions.
 CREATE TABLE awty_internal.future_job_history_default PARTITION OF awty.future_job_history (
     CONSTRAINT future_job_history_default_pkey PRIMARY KEY (id, finished_at)
 ) DEFAULT;

@@ -127,7 +127,7 @@ BEGIN ATOMIC
             AND a.cleared_at IS NULL AND a.held_by IS NOT NULL AND awty_internal.lasts(a.held_until)
         UNION ALL
         SELECT coalesce(s.stopped_since, clock_timestamp()), 9223372036854775807, 8, s.rule, 'waiting',
-            -- PostgreSQL cannot subtract -infinity, at which the clock of a row can start.
+            -- The clock of a row can start at -infinity, which PostgreSQL cannot subtract from another time.
             concat_ws(', ', 'stopped since ' || s.stopped_since::text,
                 CASE WHEN isfinite(lower(s.stops)) IS NOT FALSE AND isfinite(s.stopped_since) IS NOT FALSE
                     THEN format('stopped %s in all', (SELECT coalesce(sum(upper(p) - lower(p)), '0') FROM unnest(s.stops) AS p)

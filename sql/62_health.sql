@@ -99,8 +99,9 @@ BEGIN ATOMIC
         AND NOT current_setting('awty.synchronous_commit')::bool
         AND EXISTS (SELECT FROM awty.job AS j WHERE j.function_name IS NOT NULL)
     UNION ALL
-    -- PostgreSQL's default settings allow too few processes. Therefore the finding is only a notice, and appears only
-    -- if jobs have different roles, because one role's parallel queries can then delay another role's jobs.
+    -- The finding is only a notice, because PostgreSQL's default settings already allow too few processes. The finding
+    -- appears only if jobs have different roles, because one role's parallel queries can then delay another role's
+    -- jobs.
     SELECT 'notice', 'parallel queries may take all processes that awty needs',
         format('max_worker_processes is %s; parallel queries and logical replication may take %s, and awty needs %s',
             process.there, process.others, process.own),

@@ -114,8 +114,8 @@ CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
--- All roles need these rights, because views, policies and functions use the objects. Without USAGE on the schema, a
--- role cannot name them.
+-- All roles need these rights, because awty's public views, policies and functions use these internal objects. A role
+-- without USAGE on the schema still cannot name the internal objects.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.first_overdue, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
     awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;
@@ -146,7 +146,8 @@ ALTER TABLE awty_internal.check_stat ALTER sqlstate SET STATISTICS 0, ALTER mess
 
 GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 
--- The table has no policy, because awty.job_status shows its content through a function.
+-- The table has no policy, because users read its content only in awty.job_status, which calls a function instead of
+-- reading the table.
 ALTER TABLE awty_internal.job_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
