@@ -131,8 +131,8 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// Creates repetitions whose next time takes awty thousands of steps to find, because nearly all planned times are just
-/// when the calendar closes.
+/// Creates repetitions with a long search for the next time. The search takes thousands of steps, because the calendar
+/// closes exactly at nearly all planned times.
 fn search_long(field: &Field, role: &str, job: &str, count: usize) {
     field.sql(
         role,
@@ -191,12 +191,12 @@ fn checks_that_search_long_delay_no_claim_of_several_jobs() {
     let claimed: i64 = field.one("postgres", "SELECT count(*) FROM awty.claim('{slow,quick}', 'w')");
     assert_eq!(claimed, 1);
     let ended: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow'");
-    // A claim of two jobs ends at most 500 checks of each job, and also stops after a time limit. The time limit must
-    // come first, because each of these checks takes long.
+    // A claim of two jobs ends at most 500 checks of each job, and also stops after a time limit. Here the claim must
+    // reach the time limit first, because each of these checks takes long.
     assert!((1..400).contains(&ended), "{ended} checks have ended");
 }
 
-/// The rule has a second level after one day, so that a late row still has a pending check.
+/// The rule has a second level after one day, so that a row at level 1 still has a pending check for the second level.
 fn watch(field: &Field, role: &str, rule: &str) {
     let table = format!("{role}.{rule}");
     field.sql(

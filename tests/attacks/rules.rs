@@ -214,7 +214,7 @@ fn a_second_function_of_the_same_name_stops_no_rule() {
     field.cluster.await_sql("postgres", "the clearing", "SELECT count(*) = 2 FROM alice.heard WHERE what = 'cleared'");
 }
 
-/// A function that only claims to be stable changes the search path of the session that evaluates it.
+/// Mallory's function is declared STABLE, but changes the search path of the session that evaluates the function.
 #[test]
 fn an_expression_changes_no_setting_of_a_session() {
     let field = field();
