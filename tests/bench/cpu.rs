@@ -64,8 +64,8 @@ fn measure() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the CPU time of the workers for each check. Reads it every 2 ms, because a worker soon ends when it has no
-/// more checks.
+/// Returns the CPU time of the workers for each check. Reads the CPU time every 2 ms, because the CPU time of a worker
+/// is lost when the worker ends.
 fn of_workers(shop: &Shop, run: impl FnOnce()) -> f64 {
     let workers = || shop.cluster.pids("awty worker");
     let before: HashMap<i32, f64> = workers().into_iter().filter_map(|pid| Some((pid, used_by(pid)?))).collect();
@@ -167,7 +167,7 @@ fn compare(base: &str, now: &str, pairs: usize) -> Result<(), String> {
     if worse.is_empty() { Ok(()) } else { Err(format!("worse by more than the noise: {}", worse.join(", "))) }
 }
 
-/// The noise is half of the spread of the pairs.
+/// The noise is half of the difference between the highest and the lowest ratio.
 fn is_worse(ratios: &[f64]) -> bool {
     let [low, high] = spread(ratios);
     median(ratios) - 1.0 > ((high - low) / 2.0).max(LEAST_NOISE)
