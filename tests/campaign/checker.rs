@@ -42,7 +42,7 @@ pub struct Pending {
     pub first_slot: Time,
     /// True if awty itself has put the check on hold, for example after crashes.
     pub held: bool,
-    /// True if clients hold, release and move the check, and so change its row.
+    /// True if clients hold, release and move the check. `xmin` may then belong to a client's transaction.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -63,8 +63,8 @@ pub struct Ended {
     pub message: Option<String>,
     pub xmin: i64,
     pub committed: Option<Time>,
-    /// True if another transaction has moved the row to its partition. `xmin` and `committed` then belong to this
-    /// transaction.
+    /// True if a later transaction has moved the row to the partition of its day. `xmin` and `committed` then belong to
+    /// the later transaction.
     pub is_moved: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct Evidence {
     pub deadlines: Vec<(String, String)>,
     /// Rows that awty should have deleted, or `None` while the load continues.
     pub left: Option<Left>,
-    /// True if a fault set the clock. The times of two transactions then cannot be compared.
+    /// True if a fault has changed the server's clock, so that the times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
 
@@ -257,8 +257,7 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // After `check_now()`, a check's slot may have a fraction of a second, and may be before the check's first
-        // slot.
+        // `check_now()` gives a check a slot with a fraction of a second, which may be before the check's first slot.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {

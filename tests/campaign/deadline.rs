@@ -69,8 +69,8 @@ pub fn own(visitor: &mut Visitor, client: &mut Client) -> Result<(), Error> {
         _ => return Ok(()),
     };
     match visitor.attempt(client, &format!("BEGIN; {script}; COMMIT")) {
-        // The call fails with 42704 if the row has no alert or its alert has no hold, and with 22023 if a fault has set
-        // the clock past the given time.
+        // The call fails with 42704 if the row has no alert or the alert has no hold. The call fails with 22023 if a
+        // fault has set the clock past the given time.
         Err(error) if error.code().is_some_and(|code| ["42704", "55000", "22023"].contains(&code.code())) => {
             client.batch_execute("ROLLBACK")
         }

@@ -1,5 +1,5 @@
-//! Each fault undoes its change to the server, unless awty itself must cope with the change. A fault that finds no
-//! target is not counted.
+//! Each fault undoes its change to the server, except a change from which awty itself must recover. A fault that finds
+//! no target is not counted.
 
 mod bulk;
 mod clock;

@@ -1,5 +1,5 @@
-//! Records what each external worker does with its leases (P14). The ledger is outside of the database, so that a crash
-//! loses no line.
+//! Records what each external worker does with its leases (promise P14 in docs/promises.md). The ledger is outside of
+//! the database, so that a crash loses no line.
 //!
 //! Invariant: a worker writes a line when it gets a lease, and again before it acts, answers or gives the lease back.
 

@@ -22,7 +22,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// Only faults schedule checks for this role.
+/// Faults schedule checks for this role, and clients do not.
 pub const ERIN: &str = "erin";
 
 const PACE: Duration = Duration::from_millis(120);
@@ -33,7 +33,7 @@ pub struct Shared {
     pub over: AtomicBool,
     pub closed: AtomicBool,
     pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
-    /// Number of promotions of a standby that lacked confirmed commits.
+    /// How often a fault has promoted a standby that lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
     pub present: AtomicU64,
@@ -75,8 +75,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Stores the latest check id of each database before a kill, because awty may hold a check that existed at several
-    /// kills.
+    /// Stores the latest check id of each database before a kill, so that the checker can count each check's kills.
+    /// awty may hold a check after several kills.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -338,7 +338,7 @@ impl Customer {
 
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // A client gets SQLSTATE 22008 if a fault sets the clock back by years after the client has read the clock.
+    // A client gets SQLSTATE 22008 if the client reads the clock, and a fault then sets the clock back by years.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
     // PostgreSQL's timers use the clock. Therefore `statement_timeout` comes too early if a fault sets the clock ahead.

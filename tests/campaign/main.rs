@@ -127,7 +127,7 @@ impl Campaign {
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "32")
-            // So small that pages of other tables soon replace awty's pages.
+            // The shared buffers are so small that pages of other tables soon replace awty's pages.
             .set("shared_buffers", "16MB")
             .set("awty.max_workers", "24") // enough for a second worker of each role
             .set("awty.max_workers_per_role", "4")

@@ -301,8 +301,8 @@ const COMPLETE_MANY: &str = "SELECT awty.complete_many($1, ARRAY(
 const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES ($1, $2, 0, $3, $4, 'outside', false, false)";
 
-/// Waits until the external workers have no more work. Ignores checks that are due far in the future because the clock
-/// was set back.
+/// Waits until the external workers have no more work, except checks that are due far in the future. Such checks exist
+/// if a fault has set the clock back.
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";
     for database in DATABASES {

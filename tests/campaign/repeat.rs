@@ -19,15 +19,16 @@ impl Repeated {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
         let closed = self.closed.iter().map(|what| format!("an occurrence in closed time: {what}"));
-        // If the clock was set back, a new repetition may have an occurrence at the time of an earlier run.
+        // If the clock was set back, past times come again, so that a new repetition may have an occurrence at the time
+        // of an earlier run.
         alone.chain(doubled.chain(closed).filter(|_| !clock_was_set)).collect()
     }
 }
 
 pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
 
-/// Finds occurrences that ran twice. A second run is allowed after `awty.check_now()`, and after a call of
-/// `awty.repeat()` before the older repetition's last run.
+/// Finds occurrences that ran twice. A second run is allowed after `awty.check_now()`, or if a client called
+/// `awty.repeat()` again before the first run started.
 pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
         AND id NOT IN (SELECT check_id FROM camp.placed)
@@ -125,8 +126,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // awty refuses the call (22023) if a fault has set the clock to a time after `ends`, or has made slots longer than
-    // the repetition's period.
+    // awty refuses the call (22023) if a fault has set the clock to a time after `ends`, or if a fault has made slots
+    // longer than the repetition's period.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

@@ -19,8 +19,8 @@ const PACE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Finds rows with two open alerts. Also finds alerts whose row does not exist, is not late or has met the rule, and
-/// alerts whose start time differs from that of the row. $1 is true if the clock was set.
+/// Finds rows with two open alerts. Also finds alerts of rows that do not exist, are not late, or have already reached
+/// the rule's state, and alerts whose start time differs from that of the row. $1 is true if the clock was set.
 ///
 /// After a change of the rule, no trigger notices that an alert's row is deleted and inserted again. Therefore the
 /// alert may be wrong until awty has compared all alerts with their rows.
@@ -32,7 +32,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
 /// Finds late rows that have no alert, and whose check is missing or is due more than 9 s too late. These 9 s are three
-/// of the longest slots. Ignores rows with failed checks, and all rows while awty reads the table for the rule.
+/// times the length of the longest slot. Ignores rows with failed checks, and all rows while awty reads the table for
+/// the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

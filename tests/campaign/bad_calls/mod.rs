@@ -23,7 +23,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Most callers have the necessary rights, because calls without rights find few errors.
+/// Most callers have the necessary rights, because a call without rights fails too early to find errors.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",

@@ -9,7 +9,8 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// Time limit for the start of a due check: twice the longest slot.
+/// Time limit for the start of a due check: twice the longest slot, because awty rounds a check's time up to the next
+/// slot.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// A table so large that reading it replaces all other pages in the shared buffers.

@@ -21,16 +21,16 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// Counts, for each step and action, the processes that failed, and the tries in which no process reached the step in
-/// time.
+/// Counts, for each step and action, how often a process failed at the step, and how often no process reached the step
+/// in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Several steps may raise an ERROR at once. Only one step sends SIGTERM or SIGKILL, because these signals may stop the
-/// server.
+/// One fault may make several steps raise an ERROR. A fault with SIGTERM or SIGKILL uses only one step, because these
+/// signals may stop the server.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];

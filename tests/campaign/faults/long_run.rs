@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Length of the long run in seconds. The other roles must catch up before the long run has ended.
 const SECONDS: u64 = 40;
-/// Length of the other roles' runs in seconds, short because awty runs interrupted checks one after the other.
+/// Length of the other roles' runs in seconds. The runs are short, because awty runs interrupted checks one after the
+/// other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
@@ -24,7 +25,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // Kills a process of another role, because the crash must not come from the long run itself.
+    // Kills a worker of another role, because the worker with erin's long run must not cause the crash.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

@@ -20,7 +20,8 @@ pub fn is_down(witness: &mut Client) -> bool {
     poll("the crash", TO_CATCH, || witness.execute("SELECT", &[]).err().ok_or_else(|| "alive".into())).is_ok()
 }
 
-/// Waits until each connected client has committed again, so that all later commits wait for the standby.
+/// Waits until each connected client has committed again, and has therefore read the new setting. All later commits
+/// then wait for the standby.
 pub fn settled(shared: &Shared) -> bool {
     let before = shared.actions.load(Ordering::Relaxed);
     let enough = (DATABASES.len() * ROLES.len() * 10) as u64;

@@ -1,4 +1,4 @@
-//! Rewrites awty's tables with statements that an administrator may run at any time.
+//! Rewrites awty's tables with statements such as VACUUM FULL, which an administrator may execute at any time.
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
