@@ -16,7 +16,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The check of each order of the job `tell` is due after the interval `after`.
+    /// Inserts orders of the job `tell`. The check of each order is due after the interval `after`.
     pub fn start(place: &Place, after: &'static str) -> Self {
         let config = place.coordinator.config("postgres", "shop");
         let (stopped, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI64::new(0)));

@@ -1,4 +1,4 @@
-//! Tests watches, repetitions and external workers on a cluster, as docs/citus.md shows them.
+//! Tests awty.watch(), awty.repeat() and external workers on a cluster, as docs/citus.md shows them.
 
 use crate::place::Place;
 use awty_testkit::fixture::refusal;

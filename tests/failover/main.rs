@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// Minimum length in minutes of a test that writes the page in docs/.
+/// A test must last at least this many minutes to write docs/failover.md.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {

@@ -45,8 +45,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// Prefers etcd's v2 interface. With v3, Patroni 3.0.2 could take the key from the new primary after a freeze, and
-/// commits would be lost.
+/// Prefers etcd's v2 interface. With v3, the old primary's Patroni 3.0.2 could take the leader key back after a freeze,
+/// and the new primary's commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

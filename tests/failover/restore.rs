@@ -125,7 +125,8 @@ fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     await_true(&mut client, "the end of the recovery", "SELECT NOT pg_is_in_recovery()")?;
     await_true(&mut client, "the restore to be held", HELD)?;
     await_true(&mut client, "orders that are overdue", &format!("SELECT ({}) > 0", rows::WITHOUT_ALERT))?;
-    // Checks may be due every second, so four seconds are enough to see a wrong run.
+    // No check may run before the adoption. Four seconds are enough to see such a run, because checks may be due every
+    // second.
     pass(Duration::from_secs(4));
     let begun = |log: &Path| Log::read(&std::fs::read_to_string(log).unwrap_or_default()).begun.len();
     let mut found = Vec::new();
