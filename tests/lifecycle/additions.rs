@@ -1,4 +1,5 @@
-//! However a check ends, an administrator's triggers, rules, columns and keys on awty's tables take effect.
+//! Triggers, rules, columns and keys that an administrator adds to awty's tables take effect, no matter how a check
+//! ends.
 
 use awty_testkit::fixture::{NOTE, NOTE_SET, Shop};
 

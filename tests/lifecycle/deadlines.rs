@@ -39,7 +39,7 @@ struct Agreement {
     watch: &'static str,
     done: &'static str,
     levels: &'static [&'static str],
-    /// Time in opening hours between the last reminder and level 1.
+    /// awty sends the last reminder this much opening time before level 1.
     remind: Option<&'static str>,
 }
 

@@ -63,7 +63,8 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
 
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
-    // Keeps the history for a year at first, so that the old day's partition still exists when the reader locks it.
+    // Keeps the history for a year at first, because awty must not drop the old day's partition before the reader locks
+    // it.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
@@ -246,7 +247,7 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // Sends one batch, so that COMMIT comes within the 200 ms for which the inspection waits for the lock.
+    // Sends the wait and COMMIT in one batch, because the inspection waits only 200 ms for the writer's lock.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

@@ -201,8 +201,8 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// The maintainer releases a limited number of held checks at a time. Even if more checks than this number are locked,
-/// the maintainer must release the others.
+/// The maintainer releases a limited number of held checks at a time. Even if clients lock more checks than this
+/// number, the maintainer must release the checks that are not locked.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();
@@ -352,7 +352,7 @@ fn on_a_standby_a_passed_end_shows_as_over() {
     );
 }
 
-/// `awty.hold()` and `awty.release()` find an open alert by the row's entity, as they find a check.
+/// `awty.hold()` and `awty.release()` find a row's open alert by the row's entity, even if the row has no check.
 #[test]
 fn an_open_alert_is_a_candidate() {
     let shop = skipping();

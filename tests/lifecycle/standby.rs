@@ -95,8 +95,8 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Processes read the new setting at different times. Therefore another session commits until one of its commits
-    // waits for the standby.
+    // Other processes may read the new setting later than this session. Therefore a second session commits until one of
+    // its commits waits for the standby.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);

@@ -192,7 +192,7 @@ fn slots_follow_the_travelled_clock() {
 }
 
 /// Runs in `awty.travel()` are subtransactions. If each run locked its check's row, the row's list of lockers would
-/// grow.
+/// grow, and all later runs would read this list.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

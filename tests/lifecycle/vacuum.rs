@@ -39,7 +39,7 @@ fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
 fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     let shop = open();
     run_many(&shop);
-    // Waits for a later vacuum, because the first vacuum may run while checks still end.
+    // Waits for a vacuum that leaves few dead rows, because the first vacuum may run before all checks have ended.
     let clean = VACUUMED.replace("> 0", &format!("> 0 AND n_dead_tup < {MANY} / 10"));
     keep_busy_until(&shop, "a vacuum", || shop.cluster.value("postgres", &clean));
     let size = "SELECT pg_relation_size('awty.future_job')";

@@ -347,7 +347,7 @@ fn looking_costs_the_same_with_many_pending() {
         admin.execute(fill, &[&n]).unwrap();
         admin.batch_execute("VACUUM (ANALYZE) awty.future_job").unwrap();
         let explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT why, lag FROM awty.status";
-        // The first query after ANALYZE also reads catalogs.
+        // Executes the query once before the measurement, because the first query after ANALYZE also reads catalogs.
         admin.query_one(explain, &[]).unwrap();
         let plan: serde_json::Value = admin.query_one(explain, &[]).unwrap().get(0);
         plan[0]["Plan"]["Shared Hit Blocks"].as_i64().unwrap() + plan[0]["Plan"]["Shared Read Blocks"].as_i64().unwrap()

@@ -150,7 +150,8 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     http.ask("other", &format!("SELECT awty.register('http.{}')", "ü".repeat(29)));
     let job = http.ask("postgres", &format!("SELECT awty_http.add_tenant('{long}')"));
     assert!(job.starts_with("http.üüü"), "{job}");
-    // If a transaction uses the job's name, `add_tenant` waits a few seconds, and then takes a different name.
+    // If another open transaction has registered the job's name, `add_tenant` waits a few seconds, and then takes a
+    // different name.
     http.cluster.execute("postgres", &["CREATE ROLE later LOGIN"]);
     let mut other = http.client("other");
     other.batch_execute("BEGIN; SELECT awty.register('http.later')").unwrap();

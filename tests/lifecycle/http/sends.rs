@@ -38,7 +38,8 @@ fn a_key_is_remembered_when_its_call_is_over() {
     let forget = "SELECT awty_http_internal.roll_up(now() + interval '";
     http.cluster.execute("postgres", &[&format!("{forget}20 h')")]);
     assert_eq!(http.ask("app", SEND), id);
-    // awty_http recognizes a repeated key only while `awty_internal.attempt` has the first call.
+    // awty_http recognizes a repeated key only while `awty_internal.attempt` still contains the first call with this
+    // key.
     http.cluster.execute("postgres", &[&format!("{forget}3 days')")]);
     assert_eq!(http.ask("app", SEND), id);
     http.cluster.execute("postgres", &["DELETE FROM awty_internal.attempt", &format!("{forget}3 days')")]);

@@ -139,8 +139,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // Ten failures open the breaker only if the first failure is at least ten seconds old. A slow machine may need ten
-    // seconds for these failures, so the test moves the first failure into the future.
+    // Ten failures open the breaker only if the first failure is at least ten seconds old. The test moves the first
+    // failure into the future, so that the breaker stays closed even if a slow machine needs ten seconds.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -272,7 +272,8 @@ fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail,post}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // With two jobs, one call of `next_claim_in` searches 2,500 targets of each job.
+    // One call of `next_claim_in` searches 5,000 targets. Two jobs share this number, so that the call searches 2,500
+    // targets of each job.
     let (first, second) = (wait(), wait());
     assert!(first > 0.0 && second > 0.0, "{first} {second}");
     assert_eq!(wait(), 0.0);

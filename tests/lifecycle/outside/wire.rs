@@ -1,4 +1,4 @@
-//! The client connects through a socket of the test, so that the test can cut the connection.
+//! The client connects to the server through a socket that the test creates, so that the test can cut the connection.
 
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, NoTls};

@@ -20,7 +20,8 @@ fn solving() -> Shop {
     shop
 }
 
-/// Lists the rows whose `call_cleared` is pending or has run, as in `pending 1; solved 2`.
+/// Lists the rows whose call of `call_cleared` is still pending, and the rows whose call has run, as in `pending 1;
+/// solved 2`.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -56,7 +57,8 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     shop.cluster.superuser("postgres").batch_execute(&bypassed(5)).unwrap();
     shop.run("SELECT awty.check_now('orders', 5, 'orders')");
     await_calls(&shop, "pending 1 2 3 4 5; solved ");
-    // A sweep compares all open alerts with their rows, and therefore clears the alert of row 6.
+    // No trigger notices the change of row 6. Only a sweep clears the alert, because a sweep compares all open alerts
+    // with their rows.
     shop.cluster.superuser("postgres").batch_execute(&bypassed(6)).unwrap();
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = '-infinity'"]);
     shop.job("wake", awty_testkit::fixture::NOTE, "");

@@ -41,7 +41,8 @@ fn step(session: u64, n: u64) -> String {
     }
 }
 
-/// Returns the session's errors, except missing checks and alerts, running checks, and busy calendars.
+/// Returns the session's errors, except errors that other sessions cause, such as a missing check, a running check or a
+/// busy calendar.
 fn session(client: &mut Client, session: u64) -> Vec<String> {
     let mut errors = Vec::new();
     for n in 0..STEPS {

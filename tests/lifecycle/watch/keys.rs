@@ -1,7 +1,8 @@
 use super::{LATE, await_state, expect, state};
 use awty_testkit::fixture::Shop;
 
-/// These settings change the text form of values and the meaning of names, but must not change keys.
+/// These settings change the text form of values and the meaning of names, but must not change the keys that awty
+/// stores for rows.
 const ODD: &str = "SET DateStyle = 'German, DMY'; SET IntervalStyle = 'sql_standard'; SET TimeZone = 'Asia/Kolkata';
     SET extra_float_digits = -10; SET bytea_output = 'escape'; SET search_path = public;
     SET standard_conforming_strings = off; SET quote_all_identifiers = on; SET array_nulls = off; SET transform_null_equals = on;";

@@ -1,11 +1,13 @@
-//! Compares the stops that awty stores, and the resulting due times, with a computation in SQL.
+//! Compares awty's stops (periods in which a row's clock stands still) and the resulting due times with a computation
+//! in SQL.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The SQL functions compute stops from the rows of this table, and call awty's functions only to compute open time.
+/// The SQL functions calculate the stops from the rows of this table. They call awty's functions only to calculate open
+/// time.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
     -- awty merges the oldest of more than 1,000 stops into one stop.
@@ -31,7 +33,8 @@ const ORACLE: &str = "
         RETURN due;
     END $$";
 
-/// Returns for each rule whether its stops are correct, whether its check's time is correct, and its number of stops.
+/// Returns for each rule whether its stops are correct, whether its check is due at the correct time, and how many
+/// stops the rule has.
 const COMPARED: &str = "
     SELECT string_agg(concat_ws(' ', f.job, s.stops = shop.stops(), f.next_check_at = awty.next_slot(due.at),
         (SELECT count(*) FROM unnest(s.stops))), ', ' ORDER BY f.job)

@@ -118,7 +118,8 @@ fn a_prepared_write_decides_when_it_is_committed() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// One run handles both rows. While the run stores the stop of row 2, the client commits a change that stops row 1.
+/// One run handles both rows. While the run stores that row 2 is stopped, the client commits a change that also stops
+/// row 1.
 #[test]
 fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     let shop = stops::shop();

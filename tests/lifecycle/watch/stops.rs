@@ -302,7 +302,7 @@ fn a_deleted_row_keeps_no_stops() {
     assert_eq!(stops(&shop, 1), "since 0");
 }
 
-/// A client can stop a row during its run, and this stop does not change the row's check. Therefore, if the run's call
+/// A client can stop a row while the row's check runs. The stop does not change the check. Therefore, if the run's call
 /// fails, awty must look for a stop before it raises the alert.
 #[test]
 fn a_failing_call_raises_no_stopped_row() {

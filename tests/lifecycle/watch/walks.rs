@@ -1,4 +1,4 @@
-//! If rows are older than their rule, awty reads the rows in several portions.
+//! awty reads the rows that are older than their rule in several portions.
 
 use super::{LATE, ORDERS, await_state, await_walked, refusal, state, watch};
 use awty_testkit::Signal;
@@ -138,8 +138,8 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     let missing = "SELECT count(*) FROM shop.orders AS o LEFT JOIN awty.future_job AS f ON f.entity_key = o.id::text AND f.entity_name = 'orders'
         WHERE o.status = 'UNSHIPPED' AND f.next_check_at IS DISTINCT FROM awty.next_slot(o.placed_at + interval '3 hours')";
     assert_eq!(shop.cluster.value::<i64>("postgres", missing), 0);
-    // awty reads the rows in portions. If a client changes a row while awty reads the row's portion, awty may add a
-    // check that the row does not need.
+    // awty reads the rows in portions. If a client changes a row while awty reads the portion with this row, awty may
+    // add a check that the row does not need.
     let more: i64 = shop.cluster.value(
         "postgres",
         &format!("SELECT ({taken}) - (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED')"),
