@@ -34,8 +34,8 @@ pub struct Placing {
 
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// The client repeats a call that fails with an SQLSTATE in `refused`. If `refused` contains `57P01`, the client may
-/// end when its connection breaks.
+/// The client repeats a call that fails with an SQLSTATE in `refused`. If `refused` contains `57P01` (the server ends
+/// the session), the client may end when its connection breaks.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }

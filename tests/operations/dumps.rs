@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The shop has more data than fits into a pipe, so that the test can stop pg_dump midway.
+/// Fills the database with more data than fits into a pipe, so that the test can stop pg_dump midway.
 fn at_work() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE_ID, "");

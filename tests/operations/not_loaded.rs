@@ -2,7 +2,7 @@
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// The first statement fires a trigger, which is the first code of awty in the session.
+/// The first statement fires a trigger, so that the session first loads awty's library inside a trigger.
 const CALLS: &str = "
     INSERT INTO shop.orders SELECT n FROM generate_series(1, 3) AS n;
     SELECT awty.schedule('orders', 4, 'note', after => '0');

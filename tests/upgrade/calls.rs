@@ -3,7 +3,7 @@
 use awty_testkit::Cluster;
 
 const DATABASE: &str = "postgres";
-/// Omits the row of the pending check, because a claim changes this row.
+/// Lists rows that an upgrade must not change. Omits the row of the pending check, because each claim changes this row.
 const ROWS: &str = "
     SELECT string_agg(line, E'\n' ORDER BY line) FROM (
         SELECT 'endpoint ' || t::text FROM awty_http.endpoint AS t

@@ -27,7 +27,8 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// If a session has set `xmloption`, awty_http assumes a restore by pg_dump and registers no jobs.
+/// In a session that has set `xmloption`, awty_http assumes a restore and registers no jobs, because only scripts of
+/// pg_dump set `xmloption`.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {

@@ -1,4 +1,4 @@
-//! Copies the checkout, and changes the copy into an invented next version of awty and awty_http.
+//! Copies the checkout, and edits the copy so that it becomes an invented next version of awty and awty_http.
 //!
 //! Invariant: each change is in this file and in the upgrade script.
 
