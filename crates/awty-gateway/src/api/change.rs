@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 pub(super) enum Change {
-    /// With a period, ends the schedule only if the schedule has this period.
+    /// Ends the schedule. If the request names a period, the schedule must have this period.
     End(Option<Length>),
     Run,
     Pause(Option<String>),

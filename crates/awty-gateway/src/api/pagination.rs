@@ -19,8 +19,8 @@ pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// Returns a problem for the parameter that axum's error text names, as in `Failed to deserialize query string: limit:
-/// invalid digit`.
+/// Returns a problem for the faulty parameter. axum's error text names the parameter, as in `Failed to deserialize
+/// query string: limit: invalid digit`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));

@@ -1,5 +1,5 @@
-//! Invariant: answers show `•••` instead of a header value that may be a secret. Answers write equal lengths of time as
-//! equal texts.
+//! Invariant: answers show `•••` instead of a header value that may be a secret.
+//! Invariant: answers write equal lengths of time, such as `60s` and `1m`, as the same text.
 
 use super::fields::HIDDEN;
 use super::shape::{FieldList, Kind, RETRIES, SCHEDULE};

@@ -1,5 +1,5 @@
-//! A field keeps its stored value if the client sends back what GET showed, because GET hides secrets and shows a month
-//! as 30 days.
+//! A field keeps its stored value if the client sends back the value that GET showed. GET hides secrets and shows a
+//! month as 30 days, so the shown value may differ from the stored one.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;
