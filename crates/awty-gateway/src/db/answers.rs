@@ -70,8 +70,8 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // The answer waits while another session locks the schedule, because the answer and the endpoint's request
-            // must commit together.
+            // If another session locks the schedule, the answer is stored later, because the answer must commit
+            // together with the change that the endpoint asked for.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
@@ -82,8 +82,8 @@ impl Db {
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // An answer does not change a locked schedule. The schedule's next answer makes the change, because each
-            // answer is compared with the stored row.
+            // An answer does not change a locked schedule. The schedule's next answer is also compared with the stored
+            // row, and therefore makes the change.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

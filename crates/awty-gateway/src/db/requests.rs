@@ -13,8 +13,8 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// Commits asynchronously, because a synchronous commit would wait for a missing standby, which the page must report. A
-/// crash may lose the token's time of last use.
+/// Commits asynchronously, because a synchronous commit would wait for a missing standby, and the page could not report
+/// the missing standby. A crash may lose the token's time of last use.
 const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
     LATERAL awty_http_internal.token_of(CASE WHEN s.setting IS NOT NULL THEN $1::bytea END) AS t";
@@ -27,7 +27,7 @@ const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg
     pg_catalog.pg_backend_pid(), pg_catalog.now()";
 const CREATE: &str =
     "SELECT awty_http.create_token($1::pg_catalog.text::pg_catalog.name, $2, $3::pg_catalog.text::pg_catalog.interval)";
-/// Ends the session of a request, if the session still has the request's transaction.
+/// Ends the database session of a request, unless the request's transaction has already ended.
 const TERMINATE: &str = "SELECT pg_catalog.pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity AS a
     WHERE a.pid OPERATOR(pg_catalog.=) $1 AND a.xact_start OPERATOR(pg_catalog.=) $2";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";

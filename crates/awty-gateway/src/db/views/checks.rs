@@ -41,7 +41,8 @@ macro_rules! check {
             'attempt', f.attempt) "
     };
 }
-/// `tries` says whether the current role is the job's role, and is null if the job has no function.
+/// `tries` says whether the current role is the job's role, and may therefore try the job's function. `tries` is null
+/// if the job has no function.
 const PENDING: &str = concat!(
     check!(),
     "|| pg_catalog.jsonb_build_object('tries', (SELECT pg_catalog.pg_get_userbyid(j.role) = current_user FROM awty.job AS j
