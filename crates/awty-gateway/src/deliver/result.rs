@@ -1,5 +1,5 @@
 //! Invariant: control characters in an endpoint's text are escaped before it is stored. The gateway stores at most
-//! [`KEPT`] bytes of an answer's body, and of a redirect's location.
+//! [`KEPT`] bytes of an answer's body or of a redirect's location.
 
 use crate::net::report::{Phases, Report};
 use serde_json::{Map, Value, json};

@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Lock timeouts for a whole batch, and for a part of a batch. A locked check needs no timeout, because awty reports
-/// its answer as `busy`.
+/// Lock timeouts for a whole batch, and for a part of a batch. A locked check causes no timeout, because awty skips the
+/// check and reports its answer as `busy`.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
 /// Pause before the gateway tries again to store an answer that a client's lock has delayed.
 const ASIDE: Duration = Duration::from_secs(1);

@@ -14,15 +14,15 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// awty's maximum number of checks in one claim.
 const LARGEST: usize = 1_000;
-/// A claim of several jobs takes fewer checks, because all its calls begin together, and would delay the calls of other
+/// A claim of several jobs takes fewer checks. All its calls begin together, and more calls would delay those of other
 /// tenants.
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between the end of a call and the next claim. It is shorter than a slot, because the end of a call makes room
-/// at a target's limit.
+/// Pause between the end of a call and the next claim. The pause is shorter than a slot, because a target at its limit
+/// can take another call as soon as one ends.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// The claim loop ends the pause [`FOLLOW`] early after this many stored answers.
+/// After this many stored answers, the claim loop claims again without waiting for the end of [`FOLLOW`].
 const ENOUGH: usize = 100;
 /// Pause of the claim loop if there is no job to claim from, or if every job already has its share of running calls.
 const IDLE: Duration = Duration::from_secs(5);
@@ -60,8 +60,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // If the first failure says that a job is gone, the gateway reads the list of jobs again and reports no
-                // trouble.
+                // The first failed claim may only mean that a job is gone. The gateway then reads the list of jobs
+                // again, and does not report the failure.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {

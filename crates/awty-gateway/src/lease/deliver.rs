@@ -38,8 +38,8 @@ pub(super) async fn deliver(
     let lateness = seconds(now - lease.delivery.next_check_at);
     let done = caught(work(&worker, &mut lease, room, queue, lateness)).await;
     let (verdict, result, duration) = done.unwrap_or_else(|| {
-        // The call's task has panicked. This answer ends the lease, because heartbeats would otherwise extend the lease
-        // until its deadline.
+        // The call's task has panicked. A failed answer ends the lease, because heartbeats would otherwise extend the
+        // lease until its deadline.
         let message = "internal: the gateway could not make this call; its log says why".into();
         not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
     });
@@ -84,7 +84,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // Without the schedule's row, the call would have default values, so the gateway does not make the call.
+        // Without the schedule's row, the call would use only default values, so the gateway does not make the call.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
@@ -102,7 +102,8 @@ async fn work(
     let mut call = match request(&lease.delivery, &mut definition, &context) {
         Ok(call) => call,
         Err(Unmade { why, may_come, fault }) => {
-            // The call is made again later, because the file of a missing secret may still be created.
+            // If the file of a secret is missing, the gateway tries the call again later, because the file may still be
+            // created.
             let again = || retry::next(&definition.retries, lease.delivery.attempt, now, None, spread);
             let retry_at = may_come.then(again).flatten();
             return not_made(Failed { retry_at, ..not_started(fault, format!("{fault}: {why}")) });

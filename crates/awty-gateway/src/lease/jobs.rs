@@ -38,8 +38,8 @@ impl Worker {
         true
     }
 
-    /// Leaves out a job whose role the gateway may not SET ROLE to, because the gateway cannot claim the job's checks.
-    /// Also returns the error of one such job.
+    /// Returns the jobs whose checks the gateway can claim, and the error of one job that it left out. The gateway
+    /// cannot claim a job's checks if it may not SET ROLE to the job's role.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<(Vec<Job>, Option<String>), Trouble> {
         let (mut good, mut refusal) = (Vec::new(), None);
         for delivery in jobs.chunks(PIECE) {

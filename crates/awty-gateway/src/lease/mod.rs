@@ -56,7 +56,7 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// True when the call has begun, or when the gateway has given the lease back without a call.
+    /// True when the call has begun, or when the call must not begin because the gateway has returned the lease.
     begun: Arc<AtomicBool>,
     /// True after the call has ended. From then on, an invalid lease does not abort the call's task.
     answered: bool,
