@@ -83,7 +83,8 @@ fn verdict(call: &Value) -> Markup {
     }
 }
 
-/// Offers a link to the form of a new schedule. The form has this schedule's plan and the redirect's address.
+/// Offers a link to the form for a new schedule. The form has this schedule's plan, and the address to which the
+/// endpoint redirects.
 fn redirect(request: &Value, location: &str, writes: bool) -> Markup {
     let address = Url::parse(string(&request["uri"])).and_then(|uri| uri.join(location));
     html! {

@@ -58,14 +58,14 @@ impl PastCall<'_> {
     }
 }
 
-/// Reads what else happened while a call was late or missing.
+/// Reads which causes of a delay ended while a call was late or missing, and whether other endpoints were called.
 pub async fn meanwhile(page: &Page, reading: &Request, id: &str, from: &str, to: &str) -> Result<Value, Fail> {
     let mut meanwhile = calls::meanwhile(reading, id, from, to).await?;
     meanwhile["gateway"] = page.started.to_rfc3339().into();
     Ok(meanwhile)
 }
 
-/// Says why no call was made between the slot of `call` and its start.
+/// Says why no call was made between the planned time `slot` and the start `at` of `call`.
 pub fn why(call: &Value, meanwhile: &Value) -> String {
     end(call, meanwhile).unwrap_or_else(|| cause(meanwhile).into())
 }
@@ -118,8 +118,8 @@ impl Last {
     }
 }
 
-/// Says which stop ended during the call's delay. If another endpoint was called during the delay, only this schedule
-/// can have been stopped.
+/// Finds the cause that ended during the call's delay. A call of another endpoint during the delay rules out every
+/// cause except a pause or change of this schedule.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);

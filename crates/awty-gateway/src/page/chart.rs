@@ -47,7 +47,8 @@ impl Range {
         (distance < self.count).then_some(distance)
     }
 
-    /// Combines values of one bucket by `add`, and leaves out values outside of the range.
+    /// Puts values into the buckets of their times, and combines values of one bucket with `add`. Leaves out values
+    /// outside of the chart's range.
     pub fn place<T: Clone>(
         &self,
         values: impl IntoIterator<Item = (i64, T)>,

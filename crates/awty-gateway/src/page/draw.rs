@@ -47,17 +47,17 @@ pub struct Chart<'a> {
     pub marks: Option<Marks>,
 }
 
-/// A series whose numbers do not fit the scale of the chart. The chart marks the series' buckets over its whole height,
-/// and the table below the chart shows `texts`.
+/// A series whose numbers do not fit the scale of the chart. The chart marks each bucket of the series from bottom to
+/// top, and the table below the chart shows `texts`.
 pub struct Marks {
     pub name: &'static str,
     pub texts: Vec<Option<String>>,
 }
 
-/// The open hours of a calendar, drawn behind the numbers.
+/// The open hours of a calendar, drawn behind the lines and blocks of the chart.
 pub struct Band {
     pub name: String,
-    /// Left edges of the bars that show open hours, in buckets. Each bar is a quarter of a bucket wide.
+    /// Left edges of the bars that show open hours, measured in buckets. Each bar is a quarter of a bucket wide.
     pub parts: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Refuses forms from other sites, and limits how long a request of the page may take.
+//! Refuses forms from other sites, and limits how long the page may take to answer a request.
 //!
 //! Invariant: answers that clients have not read count against the memory limit of their role. Browsers do not store
 //! the page's answers, do not show them in a frame, and run no script.
@@ -25,7 +25,8 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // The policy is not no-referrer, because browsers then send forms with the header `Origin: null`.
+    // With the policy `no-referrer`, browsers would send forms with the header `Origin: null`, which `is_same_site`
+    // refuses.
     (header::REFERRER_POLICY, "same-origin"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -73,8 +74,8 @@ pub async fn unknown(request: Request, next: Next) -> Response {
     response
 }
 
-/// If `Sec-Fetch-Site` is missing, compares `Origin` with the request's host, because browsers send this header only
-/// over TLS or to their own machine.
+/// If `Sec-Fetch-Site` is missing, compares `Origin` with the request's host, because browsers send `Sec-Fetch-Site`
+/// only over TLS or to their own machine.
 fn is_same_site(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text("sec-fetch-site") {

@@ -59,7 +59,8 @@ pub async fn show(visit: Visit) -> View {
 
 fn state(row: &Value) -> Markup {
     let number = |name: &str| row[name].as_i64().unwrap_or(0);
-    // `overdue` also counts running checks, so the job counts as late only if the oldest of these checks is late.
+    // `overdue` also counts running checks. Therefore the page shows the job as late only if the oldest of these checks
+    // is late.
     let oldest = &row["oldest"];
     html! {
         @if row["paused"] == true {

@@ -12,7 +12,7 @@ pub struct Seen<'a> {
     /// Paused jobs, blocked and full targets, and whether any check is pending.
     pub stops: &'a Value,
     pub findings: &'a [Value],
-    /// Name of this gateway, and why it is not ready.
+    /// Name of this gateway, and the reasons why the gateway is not ready, if any.
     pub gateway: (&'a str, &'a [String]),
     pub clock: Option<&'a str>,
     pub times: &'a Value,
@@ -106,7 +106,7 @@ impl Seen<'_> {
         ]
     }
 
-    /// Returns a condition that holds unless a message of awty contains one of `words`.
+    /// Returns a condition that fails if a message of awty contains one of `words`.
     fn unless(&self, name: &'static str, words: &[&str]) -> Link {
         let of_database = ["why", "last_error"].into_iter().filter_map(|field| self.database[field].as_str());
         let found = self.findings.iter().flat_map(|finding| [string(&finding["finding"]), string(&finding["detail"])]);
@@ -119,7 +119,6 @@ fn link(name: &'static str, holds: bool, detail: Markup) -> Link {
     Link { name, holds, is_stop: false, detail }
 }
 
-/// A condition with a sentence that says why it does not hold.
 fn check(name: &'static str, holds: bool, why_not: &str) -> Link {
     link(
         name,

@@ -100,8 +100,8 @@ pub fn time(value: &Value) -> Markup {
     }
 }
 
-/// A check counts as late when its slot passed longer ago than this, because a check that has just become due is about
-/// to run.
+/// A check counts as late only if its slot passed longer ago than this, because a check that has just become due is
+/// about to run.
 pub const PATIENCE: TimeDelta = TimeDelta::seconds(10);
 
 pub fn is_late(slot: &Value) -> bool {

@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 /// The table shows this many calls before the given time, and as many after it.
 const SHOWN: usize = 5;
 
-/// Reads this many calls after the given time, because an endpoint may have been called each second of the given
-/// minute.
+/// Reads this many calls after the given time, because an endpoint may have been called 60 times in the given minute.
 const READ: i64 = 100;
 
 pub struct Past {
@@ -133,7 +132,6 @@ impl Past {
         }
     }
 
-    /// The calls before and after the time, or before and after the late call, with the gap between them.
     fn around(&self, id: &str, now: DateTime<Utc>) -> Markup {
         let centre = match self.answer() {
             Answer::Called { late: Some(call), .. } | Answer::Late(call) => moment(&call["at"]),

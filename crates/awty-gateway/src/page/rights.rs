@@ -9,7 +9,7 @@ pub async fn within<F: Future>(request: F) -> F::Output {
 }
 
 pub fn are(role: &str, gateway: &str) {
-    // Ignores the error, because no code outside of a request needs the roles.
+    // Ignores the error, which occurs only outside of a request, because no code there needs the roles.
     let _ = ROLES.try_with(|roles| roles.set([role.to_owned(), gateway.to_owned()]));
 }
 

@@ -29,7 +29,7 @@ const BUCKETS: [(&str, i64, usize, &str); 7] = [
     ("6h", 21_600, 360, "90 days"),
     ("1d", 86_400, 360, "360 days"),
 ];
-/// The page leaves out this reason for a wait, because the check has only just become due.
+/// The page does not show this reason why a check waits, because the check has only just become due.
 const ABOUT_TO_RUN: &str = "it is due, and waits for an external worker";
 
 const USUAL: usize = 3;
@@ -92,7 +92,8 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     Ok(frame::live(&visit, string(&row["uri"]), body))
 }
 
-/// Returns the usual time range of one day. For a younger schedule, returns the shortest range that has all its calls.
+/// Returns the usual time range of one day. For a younger schedule, returns the shortest range that reaches back to the
+/// schedule's creation.
 fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static str) {
     let age = created.map_or(i64::MAX, |created| (crate::clock::now() - created).num_seconds());
     let fits = |(_, step, buckets, _): &(_, i64, usize, _)| age < step * *buckets as i64;
@@ -105,7 +106,8 @@ fn around(at: DateTime<Utc>) -> (&'static str, i64, usize, &'static str) {
     if crate::clock::now() - at < TimeDelta::days(1) { usual(Some(at)) } else { BUCKETS[USUAL + 1] }
 }
 
-/// Says why a due call waits, unless the banner says so, or the gateway is about to claim the call.
+/// Says why a due call waits. Leaves out reasons that the banner shows, and the reason that the gateway is about to
+/// claim the call.
 async fn waits(reading: &Reading, uri: &str, stop: Option<&str>) -> Result<Vec<String>, Fail> {
     let Ok(uri) = Uri::parse(uri) else { return Ok(Vec::new()) };
     let events = views::explain(reading, &uri.entity_name(), uri.entity_key()).await?;

@@ -127,7 +127,7 @@ fn view(visit: &Visit, title: &str, action: &str, filled: &Filled, label: &str) 
     frame::still(visit, title, body)
 }
 
-/// Returns the path of a form with the fields of a schedule, but with another address.
+/// Returns the path of the form for a new schedule, with the given schedule's fields and the address `uri`.
 pub fn for_address(row: &Value, uri: &str) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("uri", uri);

@@ -1,4 +1,4 @@
-//! Says on each list of late or due work why the list may be incomplete.
+//! Says in a banner why a list of late or due work may be incomplete.
 
 use super::fail::Fail;
 use super::parts::{Mark, command, is_late, mark};
@@ -30,7 +30,7 @@ impl Stop {
         self.with(None)
     }
 
-    /// `list` is the banner's phrase for the list of late rows, such as "this list".
+    /// `list` is the name of the list of late rows in the banner's sentence, such as "this list".
     pub fn banner_of(&self, list: &str) -> Markup {
         let sentence = match self.behind() {
             Some(since) => Some(format!("Rows that became late since {since} are not in {list}.")),
@@ -49,7 +49,7 @@ impl Stop {
                         @else { (mark(Mark::Late, "Checks of rules wait:")) " a worker has not run them yet. " }
                         @if let Some(sentence) = sentence { (sentence) }
                     }
-                    // Some remedies are no commands, such as "checks run on its primary".
+                    // Some remedies are not SQL commands, such as "checks run on its primary".
                     @if let Some(fix) = self.0["fix"].as_str() { @if fix.contains(';') { (command(fix)) } @else { p { "What to do: " (fix) "." } } }
                 }
             }

@@ -89,7 +89,7 @@ impl Visit {
         self.asker.may("write").is_ok()
     }
 
-    /// Counts the late rows too, because each view's title has their number.
+    /// Also counts the late rows, because each view's title shows their number.
     pub async fn read(&self) -> Result<Reading, Fail> {
         let reading = self.change().await?;
         self.late.store(views::late_count(&reading).await?, Ordering::Relaxed);

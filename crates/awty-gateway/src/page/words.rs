@@ -1,4 +1,4 @@
-//! Writes times, durations and counts for people, and encodes values for addresses.
+//! Writes times, durations and counts for people, and percent-encodes values for URLs.
 
 use super::zone;
 use chrono::{DateTime, TimeDelta, Utc};

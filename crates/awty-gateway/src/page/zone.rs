@@ -1,4 +1,4 @@
-//! A person chooses the time zone of the page at the foot of a view, and a cookie stores the zone.
+//! At the foot of a view, a person chooses the time zone in which the page shows times. A cookie stores the time zone.
 
 use super::cookies;
 use axum::http::HeaderMap;
