@@ -23,7 +23,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const HEAD: usize = 64 * 1024;
-/// After an answer, the gateway closes the connection unless it is ready for the next request within this time.
+/// After an answer, the gateway closes the connection unless the connection is ready for the next request within this
+/// time.
 const SETTLE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]

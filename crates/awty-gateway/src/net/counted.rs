@@ -11,8 +11,8 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// Maximum number of bytes up to the end of an answer's head. Limits the number of 1xx answers, which the HTTP library
-/// skips.
+/// Maximum number of bytes that the gateway reads until an answer's head is complete. Limits the number of 1xx answers,
+/// which the HTTP library skips.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

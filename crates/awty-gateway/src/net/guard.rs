@@ -87,7 +87,8 @@ impl Guard {
     }
 
     /// Checks that a connection leads to the address that the guard has allowed. If both ends have the same IP address,
-    /// the port must not belong to a listener that the gateway opens on all addresses.
+    /// the connection stays on this machine, so its port must not belong to a listener that the gateway opens on all
+    /// addresses.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

@@ -1,5 +1,5 @@
 //! Invariant: an idle connection is used again only for the same scheme, host, port and address. No connection is used
-//! again after it was idle for [`REST`], or at the age of [`AGE`].
+//! again if it was idle for [`REST`], or if it is as old as [`AGE`].
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -87,7 +87,8 @@ impl Pool {
         fresh
     }
 
-    /// Origins need no limit of idle connections, because a call opens a connection only if none is idle.
+    /// Origins need no limit of idle connections. A call opens a connection only if none is idle, so concurrent calls
+    /// limit the number of connections.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

@@ -12,7 +12,7 @@ pub const IPV4: &[Row] = &[
     ("10.0.0.0/8", false, "private use"),
     ("100.64.0.0/10", false, "shared address space"),
     ("127.0.0.0/8", false, "loopback"),
-    // IANA's registry lacks this address, which a service of the host machine uses in Azure.
+    // IANA's registry lacks this address. In Azure, a virtual machine reaches a service of its host at this address.
     ("168.63.129.16/32", false, "the host of a virtual machine"),
     ("169.254.0.0/16", false, "link local"),
     ("172.16.0.0/12", false, "private use"),
