@@ -1,5 +1,5 @@
-//! Invariant: a duration is a whole number of milliseconds. [`parse`] reads the canonical text of a duration as the
-//! same number. [`parse`] refuses months and years, because they have no fixed length.
+//! Invariant: a duration is a whole number of milliseconds. [`parse`] turns the canonical text of a duration back into
+//! the same duration. [`parse`] refuses months and years, because they have no fixed length.
 
 use jiff::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 /// is longer.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// The gateway is not ready if it makes its maximum number of calls, and no call has ended for this long.
+/// The gateway is not ready if its maximum number of calls is running, and none of them has ended for this long.
 const HANGS: Duration = Duration::from_secs(30);
 
 const LOOK: Duration = Duration::from_secs(1);

@@ -54,7 +54,7 @@ fn texts(matches: &ArgMatches) -> Result<(Texts, Grants), String> {
     Ok((texts, grants))
 }
 
-/// Logs only the gateway's own entries, because libraries log statements with their values.
+/// Logs only the gateway's own entries, because libraries log statements with their values, which may be secret.
 fn logs(config: &Config) {
     let own = tracing_subscriber::filter::Targets::new().with_target("awty_gateway", config.log_level);
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());

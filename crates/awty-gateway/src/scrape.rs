@@ -35,8 +35,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Returns how often circuit breakers have opened since the last scrape. A new end time shows that a breaker has
-    /// opened again. A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
+    /// Returns how often circuit breakers have opened since the last scrape. A breaker gets a new end time each time it
+    /// opens, and stays open for at least 30 s. Therefore a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()
@@ -48,7 +48,8 @@ impl Seen {
         opened as u64
     }
 
-    /// `until` keeps its value if the clock is set back, so that no check is counted twice.
+    /// `until` keeps its value if the clock is set back, because the next scrape would otherwise count the same checks
+    /// again.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {
@@ -72,7 +73,7 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // After a timeout, `seen.until` keeps its value, so that the next scrape counts these checks.
+        // If this query times out, `seen.until` keeps its value, so that the next scrape counts the missed checks.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }
