@@ -129,7 +129,6 @@ fn too_many_checks_for_a_chart_are_named_and_not_counted() {
     browser.shows("/slots", &["20\u{202f}000 checks are due."]);
 }
 
-/// The role `other` lets the visitor `app` read 4,000 plans. Each plan has thousands of times in an hour.
 #[test]
 fn plans_of_others_hide_no_other_part_of_a_view() {
     let (shop, gateway, _) = open();
@@ -241,7 +240,7 @@ fn the_last_full_hour_has_its_calls_and_their_lateness() {
     let (shop, gateway, _) = open();
     let browser = Browser::of(&shop, &gateway, "app", "read");
     assert!(!browser.shows("/", &[]).contains("Calls in the hour from"));
-    // If a new hour begins during the test, the page shows the later bucket.
+    // Adds the last hour and the present hour, because a new hour may begin during the test.
     shop.cluster.execute(
         "postgres",
         &["INSERT INTO awty_http.stat (id, width, bucket, count, ok, dropped, caught_up, implausible, left_out, lateness_sum, lateness_min,

@@ -57,7 +57,7 @@ fn who_never_says_hello_is_hung_up_on_and_delays_nobody() {
     let gateway = shop.gateway_with("gateway", &["--tls-certificate", &certificate, "--tls-key", &key]);
     let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(gateway.address()).unwrap()).collect();
     let port = gateway.address().rsplit(':').next().unwrap().to_owned();
-    // The clients that send nothing hold all connections that the gateway allows to 127.0.0.1.
+    // The silent clients hold all connections that the gateway accepts from 127.0.0.1, so curl connects from 127.0.0.2.
     let url = format!("https://localhost:{port}/livez");
     let answer = curl(&["-4", "--interface", "127.0.0.2", "--cacert", &certificate, &url]);
     assert_eq!(answer, (true, "ok\n".to_owned()));

@@ -26,7 +26,7 @@ enum Says {
     Nothing,
 }
 
-/// Loopback addresses, of which the guard allows `OPEN` and refuses `CLOSED`.
+/// Two loopback addresses. The guard allows `OPEN` and refuses `CLOSED`.
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 

@@ -14,7 +14,7 @@ pub enum Step {
 
 pub struct Script {
     address: SocketAddr,
-    /// Connections that fill the queue of a listener, which accepts none.
+    /// A listener that accepts no connection, and the connections that fill its queue.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
@@ -40,8 +40,8 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // The script `steps` begins when a request with the body `body` has been read, or at the first byte of a TLS
-    // connection.
+    // The script `steps` begins when a request with the body `body` has been read. Over TLS, the script begins at the
+    // first byte.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();

@@ -1,4 +1,5 @@
-//! Each view of late or due work says why it may be incomplete, and has one word for each state of a row.
+//! Each view of late or due work says why it may be incomplete. All views use the same word for the same state of a
+//! row.
 
 use crate::people::open;
 use crate::shop::{Shop, until};

@@ -1,4 +1,4 @@
-//! The page runs functions of jobs, which here attack the gateway's database session.
+//! The page tries out functions of jobs. In these tests, such functions attack the gateway's database session.
 
 use crate::people::open;
 use crate::shop::{Gateway, Shop, until};
@@ -52,7 +52,7 @@ fn a_function_is_tried_and_undone() {
     assert_eq!(reader.post(LIFE, &[("job", "done")]).status, 403);
     assert!(!reader.shows("/entity?name=orders&key=2", &["mail"]).contains("What would"));
     assert_eq!(browser.post("/entity?name=orders&key=2", &[("job", "mail")]).status, 422);
-    // Only the job's role itself may run the job's function, and no role that may SET ROLE to it.
+    // Only the job's role itself may try the job's function. A role that may SET ROLE to the job's role may not.
     shop.cluster.execute("postgres", &["GRANT app TO other"]);
     let member = Browser::of(&shop, &gateway, "other", "write");
     assert!(!member.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
@@ -104,7 +104,8 @@ fn a_tried_function_gets_no_right_of_the_gateway() {
     assert!(tried.text.contains("it is app now (P0001)"), "{}", tried.text);
 }
 
-/// Holds a row of a watched table. awty then evaluates the rule's `until` expression, which executes `body`.
+/// Asks awty to hold a row of a watched table. awty then evaluates the rule's `until` expression, which executes
+/// `body`.
 fn hold(shop: &Shop, gateway: &Gateway, body: &str) -> u16 {
     shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
     shop.app(&format!(

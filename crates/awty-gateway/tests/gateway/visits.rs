@@ -1,5 +1,3 @@
-//! More visits for the tests in [`crate::browser`].
-
 use crate::browser::{ALL, H1, Room, WHERE};
 use crate::client::encoded;
 use crate::shop::until;
