@@ -183,7 +183,7 @@ fn a_send_says_what_became_of_it_and_can_be_cancelled() {
     assert_eq!(http.ask("app", "SELECT awty_http_internal.cancel_send('gone')"), "false");
     assert_eq!(http.ask("other", "SELECT awty_http_internal.cancel_send('done')"), "false");
     assert_eq!(state("gone"), "cancelled");
-    http.claim();
+    http.claim_at_least(2);
     assert_eq!(state("done"), "in_flight");
     http.ask("gateway", "SELECT awty.complete(lease) FROM awty.lease WHERE entity_key LIKE '%#app/done'");
     http.ask(

@@ -99,7 +99,7 @@ fn the_content_of_a_send_goes_with_it() {
     let all =
         "SELECT count(awty_http.send('https://api.example.com/x', '1', k)) FROM unnest('{bad,gone,good}'::text[]) AS k";
     http.ask("app", all);
-    http.claim();
+    http.claim_at_least(3);
     http.ask("gateway", "SELECT awty.complete(lease) FROM awty.lease WHERE entity_key LIKE '%/good'");
     http.ask("gateway", "SELECT awty.fail(lease, 'no', final => true) FROM awty.lease WHERE entity_key LIKE '%/bad'");
     let well = "SELECT awty_http_internal.sent_well('{http.app,http.app,http.app}', array_fill('https://api.example.com'::text, '{3}'),
