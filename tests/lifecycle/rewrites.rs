@@ -20,7 +20,8 @@ fn open() -> Shop {
 fn open_on(server: Builder) -> Shop {
     let server = server.set("shared_buffers", "16MB").set("autovacuum", "off");
     let shop = Shop::on(server.set("log_error_verbosity", "verbose").start());
-    shop.job("gated", &gated(), "");
+    // A busy machine needs minutes for the statements that a test executes during a run.
+    shop.job("gated", &gated(), ", timeout => '10 min'");
     shop
 }
 
