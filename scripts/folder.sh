@@ -5,19 +5,19 @@ folder_of() { echo "${AWTY_FOLDER:-/var/tmp/awty-folder-$1}"; }
 
 # make_folder MAJOR: installs the Debian release that has this version with mmdebstrap (1.6 GB). MIRROR replaces Debian's servers.
 make_folder() {
-    local major=$1 folder release packages
+    local major=$1 folder release packages jit=
     folder=$(folder_of "$major")
     case $major in
     15) release=bookworm ;;
     17) release=trixie ;;
-    18) release=forky ;;
+    18) release=forky jit=,postgresql-18-jit ;; # Debian's packages of older versions contain the JIT compiler
     *) die "there is no folder for PostgreSQL $major: Debian has 15, 17 and 18" ;;
     esac
     ((EUID == 0)) || die "this needs root: it makes a Debian in a folder and enters it"
     if [[ ! -f $folder/.complete ]]; then
         command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
         [[ ! -e $folder ]] || die "$folder is not complete; see that nothing is mounted in it, and remove it"
-        packages=postgresql-$major,postgresql-server-dev-$major,postgresql-plperl-$major,postgresql-plpython3-$major
+        packages=postgresql-$major$jit,postgresql-server-dev-$major,postgresql-plperl-$major,postgresql-plpython3-$major
         packages+=,libclang-dev,gcc,libc6-dev,make,ca-certificates,git,sqlsmith,pgbouncer,iproute2,openssl,curl,python3-venv
         # The package lists of an unreleased Debian expire after a week.
         step "make $folder with Debian $release and PostgreSQL $major" \

@@ -69,7 +69,7 @@ fn an_update_evaluates_the_condition_as_the_writer() {
         "CREATE TABLE mallory.t (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
          INSERT INTO mallory.t VALUES (1);
          SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, within => '1 day', existing => 'none');
-         CREATE OR REPLACE FUNCTION mallory.awty_t(s text) RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT mallory.grab() OR s = 'y' $$;
+         CREATE OR REPLACE FUNCTION mallory.awty_t(s text) RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT CASE WHEN mallory.grab() THEN NULL ELSE s = 'y' END $$;
          GRANT SELECT, UPDATE ON mallory.t TO alice",
     );
     let wrote = |value: &str| -> Vec<String> {
