@@ -91,6 +91,8 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
         for mut client in asking {
             client.batch_execute("SELECT awty.adopt()").unwrap();
         }
+        let gone = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname <> 'postgres')";
+        shop.cluster.await_sql("postgres", "the end of the test's own sessions", gone);
         let there = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'awty maintainer'";
         inspected += shop.cluster.value::<i64>("postgres", there);
         let dropping = databases.map(|database| {
