@@ -24,7 +24,7 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Token buckets, which limit how often a target is called. The maintainer deletes the row of a full bucket.
+-- Token buckets, which limit how often a target is called. Claims delete full buckets.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,

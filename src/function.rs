@@ -152,8 +152,7 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // awty trusts a function of the role that registered the job only while this role may still SET ROLE to the job's
-    // role.
+    // The registering role's own function is trusted only while this role can still become the job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);

@@ -4,8 +4,7 @@ CREATE FUNCTION awty_http_internal.claimed(leases bigint[], OUT lease bigint, OU
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.claimed(bigint[]) IS 'Tenant, schedule and definition of the call of each lease; for roles that may claim';
 
--- awty_with_caller calls this function only once, so this call must return all rows. A PL/pgSQL function does this, but
--- a function in SQL may return one row per call.
+-- Uses PL/pgSQL, which returns all rows at once, because awty_with_caller calls the function only once.
 CREATE FUNCTION awty_http_internal.claimed_as(caller oid, leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text,
     OUT failing boolean, OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -39,7 +39,7 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // A run that ends before this commit does not see the hold, so the inspection marks the run's pending check as
+        // A run that ends before this commit does not see the hold. The inspection then marks the pending check as
         // held.
         wakeup::inspect_at_commit(false);
         seen.id

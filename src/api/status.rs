@@ -53,7 +53,7 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // Ignores a version problem in shared memory, because `unserved` already reports the present version problem.
+    // Ignores a version problem in shared memory, because `unserved` already contains the current version problem.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,

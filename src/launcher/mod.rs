@@ -144,7 +144,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles that have work, and the number of workers that belong to roles without work.
+/// Returns the roles with work, and the number of workers of all other roles.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared

@@ -1,5 +1,5 @@
 //! Invariant: a lease is locked before its check. The check is locked without waiting, so no deadlock is possible. If a
-//! client has locked the check, awty skips the lease, and a later call ends it.
+//! client has locked the check, a later call ends the lease.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
@@ -21,8 +21,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 pub const PIECE: i64 = 1000;
-/// Time limit for each role in one sweep. Applies only to jobs with repetitions, because ending a lease of such a job
-/// may include a search for the repetition's next time, which takes milliseconds.
+/// A sweep spends at most this time on each role's jobs with repetitions, because the search for a repetition's next
+/// time may take milliseconds.
 const OF_ROLE: Duration = Duration::from_millis(200);
 
 /// Ends expired leases. Each job gets an equal share of `PIECE`, so that a role's locked checks do not delay other

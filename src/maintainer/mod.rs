@@ -32,8 +32,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Time limit of VACUUM, which may wait for a reader of an index page. The limit must be below five seconds, because
-/// DROP DATABASE waits only so long for this process.
+/// Time limit of VACUUM, which may wait for a reader of an index page. DROP DATABASE fails if this process stays
+/// connected for five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 /// An inspection spends at most this time on ending holds, and leaves the other holds to the next inspection.
 const ENDS: Duration = Duration::from_secs(1);
@@ -265,7 +265,7 @@ fn hold_late(_now: Time) {
         let mut late = hold::late(after, STRAYS);
         let Some(last) = late.last() else { break };
         after = *last;
-        // Does not hold checks that are running, because a hold would roll back their runs.
+        // Skips running checks, because a hold would roll back their runs.
         shmem::read(|shared| late.retain(|id| shared.running_since(here, *id, mono).is_none()));
         if !late.is_empty() {
             hold::apply(inspected::lock_some_of(&late));

@@ -255,8 +255,7 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
     // SAFETY: a transaction is open.
     let (volatility, result) = unsafe { (pg_sys::func_volatile(function), pg_sys::get_func_rettype(function)) };
-    // A function that returns cstring counts too, because a call of an output function such as float8out() casts to
-    // text.
+    // A direct call of an output function such as float8out() is also a cast to text.
     function.to_u32() >= pg_sys::FirstNormalObjectId
         || volatility as u8 != pg_sys::PROVOLATILE_IMMUTABLE
         || result == pg_sys::CSTRINGOID

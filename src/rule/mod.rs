@@ -40,8 +40,8 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Finds a rule without the cache for a walk or sweep, because the cached rule may be outdated right after the
-    /// commit that schedules the walk or sweep.
+    /// Finds a rule without the cache, because a cached rule may be outdated right after the commit that starts a walk
+    /// or sweep.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();

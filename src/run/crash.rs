@@ -34,8 +34,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     // could seem dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
-        // Ignores the entries of other databases, because their new workers may have taken a dead worker's entry since
-        // the crash.
+        // Uses only this database's entries, because new workers may have taken entries of other databases since the
+        // crash.
         let entries = || (0_i32..).zip(&shared.workers).filter(|(_, entry)| entry.database == here);
         let alive: Vec<i32> = entries().filter(|(_, entry)| entry.is_occupied()).map(|(number, _)| number).collect();
         let abandoned = entries().filter(|(_, entry)| entry.occupancy() == Occupancy::Abandoned);

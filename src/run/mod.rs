@@ -150,8 +150,8 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// Compares only this run's job with its current definition. Otherwise, a role that changes its own job in a loop
-    /// would stop the runs of all roles.
+    /// Compares only this run's job with its current definition. If a change of any job stopped the run, a role that
+    /// changes its own job in a loop would stop the runs of all roles.
     fn is_job_current(&self) -> bool {
         matches!(job::find(&self.job.name), Some(Ok(now)) if now == *self.job)
     }

@@ -1,5 +1,5 @@
 //! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
-//! another worker has handled the run or takes the entry.
+//! another worker reserves the entry.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -68,8 +68,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// Returns `false` while checks of a dead worker are in `awty_internal.in_flight`, because a server crash during
-    /// the quarantine would also be counted against these checks.
+    /// Returns `false` while checks of a dead worker are in `awty_internal.in_flight`, because a crash would also count
+    /// against these checks.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

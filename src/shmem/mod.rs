@@ -104,8 +104,8 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's entry. A new role gets a free entry. If none is free, the new role replaces the role with the
-    /// latest due time, if that time is after `due`.
+    /// Returns the role's entry. A new role gets a free entry, or the entry of a role whose first check is due after
+    /// `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,

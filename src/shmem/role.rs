@@ -16,8 +16,8 @@ pub struct RoleEntry {
     /// search covers.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Number of consecutive workers of the role that failed to connect, read or write, or that were terminated during
-    /// a run.
+    /// Number of consecutive workers of the role that could not connect, read or write, or were terminated during a
+    /// run.
     pub failures: u32,
     pub last_served: u64,
     /// Hash of the invalid job rows that were logged last.

@@ -66,8 +66,7 @@ const SCHEDULED_AT: usize = 12;
 impl Table {
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // Replaces the snapshot, because another transaction may have rewritten the table before the lock. To an older
-        // snapshot, the rewritten table looks empty.
+        // Replaces the snapshot, because a table that was rewritten before the lock looks empty to an older snapshot.
         // SAFETY: the caller has pushed the snapshot that is popped here.
         unsafe {
             pg_sys::PopActiveSnapshot();

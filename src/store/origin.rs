@@ -96,8 +96,8 @@ pub fn claim_if_new() {
     }
 }
 
-/// `run` inserts a row into `awty_internal.origin`. If the transaction of the database's first registration has
-/// inserted the same key, `run` waits until this transaction ends.
+/// The transaction of a database's first registration inserts the key of `awty_internal.origin`. `run` waits for the
+/// key until this transaction ends.
 fn waiting<R>(run: impl FnOnce() -> R) -> R {
     patience::wait(|| Error::OriginBusy, run)
 }

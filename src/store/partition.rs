@@ -114,8 +114,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Locks both tables, because a session that waits only for the default partition has already chosen its
-            // partitions. A reader would then miss the moved rows, and a writer would fail.
+            // Locks both tables, because with only the default partition locked, a waiting reader would miss the moved
+            // rows, and a waiting writer would fail.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }

@@ -32,8 +32,8 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// Waits for transactions that have locked the rule's rows, but no longer than `PATIENCE`. The caller drops the
-/// triggers only after this wait, because readers of the table wait behind the lock of the DROP.
+/// Waits for other transactions, but no longer than `PATIENCE`. The wait comes before the lock that drops the rule's
+/// triggers, because every reader of the table would wait behind that lock.
 fn lock(name: &Text) {
     drop(job::lock(name));
     rule_check::waiting_for(name, || {

@@ -108,8 +108,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // Locks the checks, so that a client that stops a row waits for the end of the run. If a check is already
-        // locked, a client may have stopped its row, so the run is rolled back.
+        // Locks the checks, so that a client that stops a row waits for the end of the run. If a client has already
+        // locked a check, the client may have stopped the row, so the run is rolled back.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
             return Err(stops::overtaken(watched));

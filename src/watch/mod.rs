@@ -1,4 +1,5 @@
-//! A rule watches a table. A row has a check until the row meets the rule's condition. A late row has an alert.
+//! A rule watches a table. Each row that does not meet the rule's condition yet has a check. Each late row has an
+//! alert.
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - Triggers call [`written`] for written rows.

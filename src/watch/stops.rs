@@ -19,8 +19,7 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the error for a run whose rows or alerts another transaction has changed or locked. The error undoes the
-/// run.
+/// Returns the error that undoes a run because another transaction has changed or locked its rows or alerts.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
@@ -160,8 +159,8 @@ impl Clocks {
         Ok(())
     }
 
-    /// Stores the clocks of the visited rows. A clock says when its row was stopped. Skips a row if a client has
-    /// changed or locked its stored clock since the walk read it.
+    /// Stores the clocks of the visited rows. Skips a row whose stored clock a client has changed or locked since the
+    /// walk read it.
     pub fn store_of_walk(&mut self, watched: &Watched) {
         if !self.is_changed() {
             return;
@@ -171,8 +170,8 @@ impl Clocks {
         let overtaken = self.overtaken(watched, &keys);
         self.put.retain(|(key, ..)| !overtaken.contains(key));
         self.removed.retain(|key| !overtaken.contains(key));
-        // Inserts a new clock only if none is stored now. The walk locks the checks of its rows. If a row has no check,
-        // another transaction may therefore insert a clock at the same time.
+        // Inserts a new clock only if none is stored. For a row without a check, the walk holds no lock, so another
+        // open transaction may have inserted a clock.
         let (locked, new): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.put).into_iter().partition(|(key, ..)| self.has(key));
         stop::put(&watched.rule.name, &new, false);

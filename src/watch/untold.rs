@@ -62,8 +62,8 @@ pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     is_raised
 }
 
-/// Returns whether a client has stopped the row since the run read it. Looks at the row's stored clock, because a
-/// client that stops a row does not change the row's check.
+/// Returns whether a client has stopped the row since the run read it. Reads the row's stored stops, because stopping a
+/// row does not change its check.
 fn is_stopped(rule: &rule::Rule, key: &Text) -> bool {
     let read = || stop::read(&rule.name, std::slice::from_ref(key));
     let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());

@@ -93,8 +93,8 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);
         if !check.is_some_and(|check| check.is_held) {
             let is_known = check.is_some() || open.contains_key(&row.key) || clocks.has(&row.key);
-            // If no trigger saw that a row was stopped, the stop begins at the time of `awty.watch()` for a new or
-            // changed rule, and at the time of this walk for a replaced calendar.
+            // If no trigger saw that a row was stopped, the stop begins at the time of this walk. For a new or changed
+            // rule, the stop begins at the time of `awty.watch()`.
             let seen_at = if rule.walk.adds_rows() { rule.watched_at } else { now };
             let seeing = if is_known { Seeing::Known(seen_at) } else { Seeing::Inserted };
             clocks.see(watched, &row.key, Some(&row), appeared, seeing);

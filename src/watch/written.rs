@@ -181,7 +181,7 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
             seeing => seeing,
         };
         clocks.see(watched, key, row, by.at, seeing);
-        // Uses only the ended stops, because a stop that goes on does not change the time of the row's check.
+        // While a row is stopped, the time of its check depends only on the row's past stops.
         let stops = clocks.stops(key).ended();
         let found = row.map_or(RowState::Gone, |row| row.state.found(by.at, &stops));
         let limits = &watched.job.options.limits;

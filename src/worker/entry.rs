@@ -1,6 +1,5 @@
-//! Invariant: however a worker's process ends, the worker's unfinished checks are due again and its entry in shared
-//! memory is freed. If a run caused the end of the process, the entry keeps the worker's claims until the next worker
-//! has handled this run.
+//! Invariant: however a worker's process ends, its unfinished checks are due again and its entry in shared memory is
+//! freed. If a run ended the process, the entry keeps its claims until the next worker has handled the run.
 
 use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
@@ -64,8 +63,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Returns the role's earliest due time if it has come, and clears the stored time. The worker calls this function
-    /// before it reads the checks, so that the commit of a later check stores a time again.
+    /// Returns the role's earliest due time if it has come, and clears it. The worker calls this before it reads the
+    /// checks, so that a check that is committed later is announced again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }

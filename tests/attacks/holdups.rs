@@ -131,8 +131,8 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// Creates repetitions with a long search for the next time. The search takes thousands of steps, because the calendar
-/// closes exactly at nearly all planned times.
+/// Creates repetitions whose next time takes awty thousands of steps to find, because nearly all planned times are just
+/// when the calendar closes.
 fn search_long(field: &Field, role: &str, job: &str, count: usize) {
     field.sql(
         role,
@@ -168,8 +168,8 @@ fn holds_of_repetitions_that_search_long_keep_no_other_hold_from_its_end() {
     inspect(&field);
     let ended = "SELECT count(*) = 1 FROM awty.future_job_history WHERE job = 'quick' AND outcome = 'missed'";
     field.cluster.await_sql(DB, "the end of the other hold", ended);
-    // awty ends the holds of both roles alternately. Therefore the quick job's hold must end before all 500 holds of
-    // the slow job have ended.
+    // awty ends the holds of both roles in turn. Therefore the hold of the quick job does not wait for all holds of the
+    // slow job.
     let before = "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow' AND finished_at <= (
                       SELECT finished_at FROM awty.future_job_history WHERE job = 'quick')";
     let before: i64 = field.one("postgres", before);

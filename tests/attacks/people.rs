@@ -16,8 +16,8 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // since PostgreSQL 17, a role without LOGIN may have workers
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // The check becomes due only after `forbid`, so that no worker of the role is connected yet, and awty must
-        // start a worker.
+        // The check is due only after `forbid`. Therefore no worker of the role is connected yet, and awty must start
+        // one.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);

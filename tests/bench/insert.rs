@@ -6,7 +6,7 @@ use awty_testkit::postgres::Client;
 use std::time::Instant;
 
 /// The second table's trigger executes INSERT … ON CONFLICT on a copy of awty.future_job with all constraints and
-/// indexes. Only awty's trigger also rounds the check's time.
+/// indexes. Unlike awty, the trigger does not round the time.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);

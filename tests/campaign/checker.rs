@@ -42,7 +42,7 @@ pub struct Pending {
     pub first_slot: Time,
     /// True if awty itself has put the check on hold, for example after crashes.
     pub held: bool,
-    /// True if clients hold, release and move the check. `xmin` may then belong to a client's transaction.
+    /// True if clients hold, release and move the check, and so change its row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -99,7 +99,7 @@ pub struct Evidence {
     pub deadlines: Vec<(String, String)>,
     /// Rows that awty should have deleted, or `None` while the load continues.
     pub left: Option<Left>,
-    /// True if a fault has changed the server's clock, so that the times of two transactions cannot be compared.
+    /// True if a fault set the clock. The times of two transactions then cannot be compared.
     pub clock_was_set: bool,
 }
 

@@ -45,8 +45,8 @@ pub struct Speed {
     /// Seconds from the server's start to the first run of a due check in the slowest database. `None` if the server
     /// did not stop, or if no check was due.
     pub first: Option<f64>,
-    /// Seconds until awty had run all due checks. The time counts from the server's start, or from the fault's end if
-    /// the server did not stop.
+    /// Seconds until all due checks were done, from the server's start, or from the fault's end if the server did not
+    /// stop.
     pub all: f64,
 }
 

@@ -32,8 +32,7 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
 /// Finds late rows that have no alert, and whose check is missing or is due more than 9 s too late. These 9 s are three
-/// times the length of the longest slot. Ignores rows with failed checks, and all rows while awty reads the table for
-/// the rule.
+/// of the longest slots. Ignores rows with failed checks, and all rows while awty reads the table for the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

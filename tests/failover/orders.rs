@@ -54,7 +54,7 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Number of primaries so far. When the number grows, the threads for the old primary stop.
+    /// Number of primaries so far. When the number grows, the threads that write to the old primary end.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }

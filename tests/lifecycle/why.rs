@@ -5,8 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// True if awty starts a run of the check, and the run then fails because of the cause. The test then locks the
-    /// check's row, so that no run starts.
+    /// True if awty would start a run in spite of this cause. The test then locks the check, so that no run starts.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,

@@ -107,7 +107,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Repeats the test after a crash, because awty reads some of the broken rows only at the start after a crash.
+/// Repeats the test after a crash, because awty then reads more of the broken rows.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

@@ -66,7 +66,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// A text with at least three words counts as a test's name, because most other names in the code are shorter.
+/// A test's name has at least three words, unlike most other names in the code.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

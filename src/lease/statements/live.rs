@@ -12,8 +12,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 statement! {
-    /// Reads at most `most` leases, those that expire first. Reads the leases' targets only `with_targets`, because
-    /// only [`Live::in_flight`] needs them.
+    /// Reads at most `most` leases, those that expire first. The targets are needed for [`Live::in_flight`] only.
     pub fn read(job: &Text, now: Time, most: Option<i64>, with_targets: bool) -> Live = query_latest,
     c"SELECT pg_catalog.array_agg(l.id), pg_catalog.array_agg(l.entity_name) FILTER (WHERE $4), pg_catalog.count(*),
           pg_catalog.min(l.expires_at)

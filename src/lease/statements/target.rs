@@ -155,9 +155,8 @@ statement! {
 // Reads the targets one by one by index, so that the cost does not depend on the number of checks.
 statement! {
     /// Returns targets of the job, and whether each target is due. A target is due if a claim can give a lease for one
-    /// of its checks. Stops after `steps` targets, or after `due` due targets.
-    ///
-    /// `OFFSET 0` keeps PostgreSQL from computing `is_due` twice.
+    /// of its checks. Stops after `steps` targets, or as soon as `due` of them are due. `OFFSET 0` keeps PostgreSQL
+    /// from computing `is_due` twice.
     pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize, live: &Live) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           SELECT $2 COLLATE \"C\", false, 0, 0

@@ -320,7 +320,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Stores up to which time the planned times of the check's repetition get no further check. `None` means the check's
+/// Stores which planned times get no further check. `None` means all planned times up to the pending check's
 /// `first_check_at`.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {

@@ -190,7 +190,7 @@ impl Row for Open {
             (true, None) => Some(Hold::Released),
         };
         let level = rows.get::<i32>(row, 3)?.unsigned_abs();
-        // awty never reports level 0, so an alert of level 0 never waits for a report.
+        // An alert of level 0 is never reported, so it counts as reported.
         let is_told = level == 0 || rows.get(row, 4).unwrap_or(false);
         let (told_at, reminded_at) = (rows.get(row, 7).map(from_timestamptz), rows.get(row, 8).map(from_timestamptz));
         let alert = Alert { level, is_told, told_at, reminded_at, hold };

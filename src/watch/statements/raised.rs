@@ -59,8 +59,8 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
-// awty compares an alert's times to find out whether its level was reported, so `GREATEST` keeps these times in order
-// even if the clock is set back.
+// `GREATEST` keeps an alert's times in order even if the clock is set back, because awty compares these times to find
+// out whether the level was reported.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],

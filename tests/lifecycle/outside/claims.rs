@@ -181,8 +181,7 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
         let rows = claim.query("SELECT job FROM awty.claim('{a,b,c,d,mail}', 'tester', 100)", &[]).unwrap();
         let after: i64 = claim.query_one(read, &[]).unwrap().get(0);
         claim.commit().unwrap();
-        // Each busy job has 6,000 leased checks. A claim may read all leased checks of only one busy job, and may read
-        // them twice.
+        // Each busy job has 6,000 leased checks. A claim may read these checks twice, but only for one busy job.
         assert!(after - before < 15_000, "{} checks were read", after - before);
         rows.iter().map(|row| row.get(0)).collect()
     };

@@ -272,8 +272,7 @@ fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail,post}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // One call of `next_claim_in` searches 5,000 targets. Two jobs share this number, so that the call searches 2,500
-    // targets of each job.
+    // With two jobs, one call of `next_claim_in` searches 2,500 targets of each job.
     let (first, second) = (wait(), wait());
     assert!(first > 0.0 && second > 0.0, "{first} {second}");
     assert_eq!(wait(), 0.0);

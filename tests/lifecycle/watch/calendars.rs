@@ -207,7 +207,7 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
-    // The pause ends on the evening of an open day, so that many checks of this day are overdue.
+    // The pause ends on the evening of an open day, when many checks are overdue.
     journey
         .batch_execute(
             "SELECT awty.pause('orders', paused_until => (SELECT min(day) + interval '20 hours 30 minutes'
@@ -218,8 +218,8 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     journey.execute("SELECT count(*) FROM awty.travel('21 days', max => 100000)", &[]).unwrap();
     let paused = "SELECT count(*) FILTER (WHERE raised_at > due_at + interval '2 hours') > 10 FROM awty.alert";
     assert!(journey.query_one(paused, &[]).unwrap().get::<_, bool>(0), "the pause has delayed alerts");
-    // Finds calls in closed time. The office closes at 12:15 and 17:20. Slots have an hour, so that awty rounds due
-    // times up to 13:00 and 18:00, and calls until then are correct.
+    // Finds calls in closed time. With slots of an hour, awty rounds due times up to a full hour. The office closes at
+    // 12:15 and 17:20, so calls up to 13:00 and 18:00 are correct.
     let closed = "SELECT coalesce(string_agg(to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', '), '-') FROM (
             SELECT at, at AT TIME ZONE 'UTC' AS l FROM shop.told) AS t
         WHERE extract(isodow FROM l) > 5 OR NOT (l::time BETWEEN '09:59' AND '13:01' OR l::time BETWEEN '13:59' AND '18:01')";

@@ -1,4 +1,4 @@
-//! awty reads the rows that are older than their rule in several portions.
+//! If rows are older than their rule, awty reads the rows in several portions.
 
 use super::{LATE, ORDERS, await_state, await_walked, refusal, state, watch};
 use awty_testkit::Signal;

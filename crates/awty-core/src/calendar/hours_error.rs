@@ -16,7 +16,7 @@ pub(super) enum Fault {
     End(String),
     Empty,
     Backwards {
-        /// Suggested replacement for the refused hours, with one element for each day.
+        /// Suggested replacement for the refused element, split at midnight.
         instead: Vec<String>,
     },
 }

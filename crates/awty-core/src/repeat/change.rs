@@ -35,13 +35,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // If a client scheduled the check, the check stands for no planned time. Then all planned times up to now count
-        // as used.
+        // A check that a client scheduled has no planned time, so planned times up to now get no further check.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // The check for the planned time `pending` has not run yet. Only the new jitter moves the slot of this
-            // check into the past, so the check still runs.
+            // The planned time `pending` still gets a check, because only the new jitter puts its slot into the past.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }

@@ -82,7 +82,7 @@ impl Occurrence {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the check that the function of the running check schedules as the next check.
+    /// Returns the check that follows this check if a client calls `schedule` during the check's run.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }

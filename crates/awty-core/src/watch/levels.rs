@@ -58,8 +58,8 @@ impl<Z: Zone> Levels<Z> {
         Ok(levels)
     }
 
-    /// A reminder's length is the time from the reminder to level 1, so the reminder with the longest length comes
-    /// first. The alert of the last level is sent again whenever `every` has passed.
+    /// Reminders come before level 1, from the longest length to the shortest. The alert of the last level is sent
+    /// again whenever `every` has passed.
     pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
         if remind.len() > MAX_REMINDERS {
             return Err(LevelError::TooManyReminders);

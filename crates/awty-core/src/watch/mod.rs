@@ -45,7 +45,7 @@ pub struct Alert {
     pub hold: Option<Hold>,
 }
 
-/// An alert that a run is about to report. If the run fails, awty itself raises the alert's level, but sends no report.
+/// An alert that a run is about to report. If the run fails, awty still raises the alert, but sends no report.
 #[derive(Clone, Copy, Debug)]
 pub struct Untold {
     /// Id, slot and attempt of the run's check, and the time when the check was scheduled.

@@ -108,7 +108,7 @@ impl Minutes {
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Finds the first open minute at or after `since`, and goes forward from there by `number` days with open time.
+    /// Goes forward by `number` open days from the first open minute at or after `since`.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));

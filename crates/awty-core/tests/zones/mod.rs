@@ -1,5 +1,4 @@
-//! Provides the time zones of the crate `chrono-tz` to tests. Like PostgreSQL, `Real` returns only one offset change
-//! per call.
+//! Reads time zones from `chrono-tz`. `Real` returns one offset change per call, as PostgreSQL does.
 
 use awty_core::Time;
 use awty_core::repeat::{Remembered, Span, Zone};

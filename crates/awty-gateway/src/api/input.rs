@@ -12,7 +12,7 @@ const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 pub struct Periods {
     pub min: Length,
     pub max: Length,
-    /// True if the setting `min_period` is missing, so that `min` is the database's `awty.slot`.
+    /// True if `min` is the database's `awty.slot`, because the setting `min_period` is missing.
     pub is_slot: bool,
 }
 

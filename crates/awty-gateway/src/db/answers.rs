@@ -82,8 +82,8 @@ impl Db {
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // An answer does not change a locked schedule. The schedule's next answer is also compared with the stored
-            // row, and therefore makes the change.
+            // An answer does not change a locked schedule. The schedule's next answer makes the change, because each
+            // answer is compared with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

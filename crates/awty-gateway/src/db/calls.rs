@@ -11,9 +11,9 @@ const ATTEMPTS: &str = concat!(
     "::text, a.ended_at::text, a.lease::text
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
-/// Counts the other endpoints that had planned calls while a call was late (`others`), and how many of them were called
-/// then (`called`). `near` counts only endpoints of the same target. Also returns when the server started and read its
-/// settings, when the job was resumed, and when the schedule was changed.
+/// Counts the other endpoints with planned calls during the delay of a late call, and those of them that were called.
+/// `near` counts only endpoints of the same target. Also returns when the server started, and when its settings, the
+/// job and the schedule last changed.
 pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_catalog.pg_postmaster_start_time(), 'settings', pg_catalog.pg_conf_load_time())
     || (SELECT pg_catalog.jsonb_build_object('job', j.resumed_at, 'schedule', e.changed_at)
         FROM awty_http.endpoint AS e JOIN awty.job AS j ON j.job = e.job WHERE e.id = $1)
@@ -38,9 +38,8 @@ const AFTER: &str = concat!(
         ORDER BY t.ended_at LIMIT $3) AS a
     WHERE e.id = $1 ORDER BY a.ended_at"
 );
-/// Reads facts about a schedule at a given time. `created` is its creation, `planned` its next planned time by the
-/// present plan, and `ended` its checks that ended with a problem in the following hour. `kept` is the time from which
-/// single calls are kept.
+/// Reads facts about a schedule at a given time: its creation, its next planned time by the present plan, its checks
+/// that ended with a problem in the following hour, and the time from which single calls are kept.
 pub const FACTS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('created', e.created_at,
         'planned', coalesce(e.at, (SELECT o.at FROM awty_http_internal.coming(e.every, e.cron, coalesce(e.zone, pg_catalog.current_setting('TimeZone')),

@@ -24,7 +24,7 @@ impl Aside {
     }
 }
 
-/// Returns whether a single job may have caused the failure.
+/// Returns whether one job may have caused the failure.
 pub(super) fn is_of_a_job(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Away(_) => false,

@@ -60,8 +60,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // The first failed claim may only mean that a job is gone. The gateway then reads the list of jobs
-                // again, and does not report the failure.
+                // If the first failure says that a job is gone, the gateway reads the list of jobs again and reports no
+                // trouble.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {

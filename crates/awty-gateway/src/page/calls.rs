@@ -118,8 +118,8 @@ impl Last {
     }
 }
 
-/// Finds the cause that ended during the call's delay. A call of another endpoint during the delay rules out every
-/// cause except a pause or change of this schedule.
+/// Says which stop ended during the call's delay. If another endpoint was called during the delay, only this schedule
+/// can have been stopped.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);

@@ -57,7 +57,7 @@ pub struct Marks {
 /// The open hours of a calendar, drawn behind the lines and blocks of the chart.
 pub struct Band {
     pub name: String,
-    /// Left edges of the bars that show open hours, measured in buckets. Each bar is a quarter of a bucket wide.
+    /// Left edges of the bars that show open hours, in buckets. Each bar is a quarter of a bucket wide.
     pub parts: Vec<f64>,
 }
 

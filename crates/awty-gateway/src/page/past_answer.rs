@@ -12,8 +12,8 @@ const MINUTE: TimeDelta = TimeDelta::minutes(1);
 pub enum Answer<'a> {
     ToCome,
     NotThereYet(DateTime<Utc>),
-    /// The endpoint was called in the given minute. Other calls that were planned for this minute may have come late or
-    /// been dropped. `late` is the first such call.
+    /// The endpoint was called in the given minute. `late` is the first call planned for this minute that came late or
+    /// was dropped.
     Called {
         calls: Vec<&'a Value>,
         late: Option<&'a Value>,

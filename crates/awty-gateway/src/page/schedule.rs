@@ -106,8 +106,7 @@ fn around(at: DateTime<Utc>) -> (&'static str, i64, usize, &'static str) {
     if crate::clock::now() - at < TimeDelta::days(1) { usual(Some(at)) } else { BUCKETS[USUAL + 1] }
 }
 
-/// Says why a due call waits. Leaves out reasons that the banner shows, and the reason that the gateway is about to
-/// claim the call.
+/// Says why a due call waits, unless the banner says so, or the gateway is about to claim the call.
 async fn waits(reading: &Reading, uri: &str, stop: Option<&str>) -> Result<Vec<String>, Fail> {
     let Ok(uri) = Uri::parse(uri) else { return Ok(Vec::new()) };
     let events = views::explain(reading, &uri.entity_name(), uri.entity_key()).await?;

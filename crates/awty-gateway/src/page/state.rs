@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 pub struct Page {
     pub api: Arc<Api>,
-    /// The API's routes. The page calls them directly, and not over the network.
+    /// The API's routes, which the page calls within the process.
     pub calls: Router,
     pub worker: Arc<Worker>,
     pub metrics: Arc<Metrics>,

@@ -19,7 +19,7 @@ impl Stop {
         self.0["why"].as_str()
     }
 
-    /// Returns, as text, the time from which on late rows may have no alert, because their checks have not run yet.
+    /// Returns a time as text. Rows that became late after this time have no alert yet.
     pub fn behind(&self) -> Option<String> {
         let behind = &self.0["behind"];
         let lasts = self.why().is_some() || is_late(behind);
@@ -30,7 +30,7 @@ impl Stop {
         self.with(None)
     }
 
-    /// `list` is the name of the list of late rows in the banner's sentence, such as "this list".
+    /// `list` is the banner's phrase for the list of late rows, such as "this list".
     pub fn banner_of(&self, list: &str) -> Markup {
         let sentence = match self.behind() {
             Some(since) => Some(format!("Rows that became late since {since} are not in {list}.")),

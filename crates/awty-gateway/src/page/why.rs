@@ -25,7 +25,7 @@ pub async fn show(visit: Visit) -> View {
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
-    // The page hides a finding whose command is also the command for `why`, because both have the same cause.
+    // The page hides a finding with the same command as the first reason, because both have the same cause.
     let is_told = |fix: Option<&str>| why.is_some() && fix.is_some() && fix == database["fix"].as_str();
     let clock = clock(&times, &database["last_slot_run"], asked);
     let chain = links::Seen {

@@ -1,4 +1,4 @@
-//! The page tries out functions of jobs. In these tests, such functions attack the gateway's database session.
+//! The page runs functions of jobs, which here attack the gateway's database session.
 
 use crate::people::open;
 use crate::shop::{Gateway, Shop, until};

@@ -17,8 +17,7 @@ pub struct Source {
     pub children: Vec<String>,
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
-    /// Places that take a text from SQL as `String` or `&str`: the name of each such `#[pg_extern]` function, and "get"
-    /// for each call `get::<T>` with such a type `T`.
+    /// Names of `#[pg_extern]` functions that take a `String` or `&str`, and "get" for calls `get::<T>` of such a type.
     pub strings: Vec<String>,
     inline: Vec<String>,
 }

@@ -68,8 +68,8 @@ impl World {
         }
     }
 
-    /// After a client has replaced a check, planned times before the check's own planned time get no further check. The
-    /// own planned time gets a further check only if the replaced check has not run.
+    /// After a client has replaced the check, earlier planned times get no further check. The check's own planned time
+    /// gets one only if the check has not run.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };

@@ -11,9 +11,9 @@ macro_rules! alert {
     };
 }
 
-/// Reads each rule's late rows by an index, in the order of their due times. A scan without this index would read the
-/// alerts of all roles, and check the role's rights to each. If the wanted level is 0, also reads the open alerts of
-/// level 0, whose rows are held or reminded but not late. For these, reads at most 10,000 alerts of each rule.
+/// Reads the late rows of each rule by an index, in the order of their due times. Without the index, row security would
+/// check the alerts of all roles. For level 0, also returns rows that are held or reminded but not late, from the first
+/// 10,000 alerts of each rule.
 pub const OPEN: &str = concat!(
     alert!(),
     "FROM awty.rule AS r CROSS JOIN LATERAL (

@@ -81,7 +81,7 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
         r#"{"lateness": "Infinity", "duration": null, "body": [[[]]], "fault": 7}"#,
     ];
     let mut answered = 0;
-    // Repeats the claim, because the gateway also claims checks of this job and may leave none.
+    // Repeats the claim, because the gateway may have claimed all checks of this job.
     for turn in 0.. {
         let (complete, fail) = (results[turn % 3], results[(turn + 1) % 3]);
         let sql = format!(
