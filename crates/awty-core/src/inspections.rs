@@ -68,8 +68,11 @@ impl<K: Copy + Ord> Inspections<K> {
         }
     }
 
+    /// A database that is already due keeps its place in the queue. Otherwise, a role that asks for inspections in a loop
+    /// would postpone the inspection of its database.
     pub fn ask(&mut self, key: K, now: Mono) {
-        self.at.insert(key, Some(now));
+        let at = self.at.entry(key).or_default();
+        *at = Some(at.map_or(now, |at| at.min(now)));
     }
 
     pub fn started(&mut self, key: K, now: Mono) {
@@ -133,6 +136,19 @@ mod tests {
         assert_eq!(inspections.due(after(1000), |_| true), (vec![], AUDIT));
         inspections.ask(1, after(1000));
         assert_eq!(inspections.due(after(1000), |_| true).0, [1]);
+    }
+
+    #[test]
+    fn one_that_is_due_keeps_its_place_when_it_is_asked_for_again() {
+        let mut inspections = Inspections::default();
+        inspections.list(&[1, 2], START);
+        for key in [1, 2] {
+            inspections.started(key, START);
+        }
+        inspections.ask(1, after(1));
+        inspections.ask(2, after(2));
+        inspections.ask(1, after(3));
+        assert_eq!(inspections.due(after(3), |_| true).0, [1, 2]);
     }
 
     #[test]
