@@ -35,11 +35,13 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled has no planned time, so planned times up to now get no further check.
+        // A check that a client scheduled stands for no planned time. Therefore no planned time up to now gets a
+        // further check.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // The planned time `pending` still gets a check, because only the new jitter puts its slot into the past.
+            // `pending` still gets a check, because the old jitter puts its slot into the future. Only the new jitter
+            // puts its slot into the past.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -47,8 +49,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the time up to which planned times of the plan `new` get no further check. `None` means
-    /// `occurrence.first`.
+    /// Planned times of the plan `new` up to the returned time get no further check. `None` means `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

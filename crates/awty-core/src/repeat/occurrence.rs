@@ -24,11 +24,10 @@ pub struct Occurrence {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// A client replaced the check of this slot before the check ran. The replaced check's planned time still gets a
-    /// check, but earlier planned times get none.
+    /// A client replaced the check of this slot before the check ran. Therefore the slot's planned time still gets a
+    /// check. Earlier planned times get none.
     Before(Time),
-    /// A planned time gets no further check if its delayed time is at or before this time. The delayed time is the
-    /// planned time plus its jitter.
+    /// With a jitter delay of 4 s, `Through(12:00:04)` means that planned times up to 12:00:00 get no further check.
     Through(Time),
 }
 

@@ -36,8 +36,8 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // A check's slot is its delayed time, rounded up. Therefore the slot is after `t` exactly if the delayed time
-        // is after `t` rounded down to a slot.
+        // A slot is a delayed time that is rounded up. With slots every 10 s, each slot after 12:00:07 has a delayed
+        // time after 12:00:00.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

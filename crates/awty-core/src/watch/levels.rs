@@ -9,8 +9,8 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-/// Level 1 is due when `within` has passed since the start of the row's clock. Without `within`, level 1 is due at the
-/// row's own due time. Each higher level has its own length, which counts from this start or due time.
+/// Level 1 is due `within` after the start of the row's clock, and higher levels are due their own lengths after this
+/// start. Without `within`, level 1 is due at the row's own due time, and the other lengths count from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
