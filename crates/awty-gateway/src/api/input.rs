@@ -12,7 +12,7 @@ const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 pub struct Periods {
     pub min: Length,
     pub max: Length,
-    /// True if `min` is the database's `awty.slot`, because the setting `min_period` is missing.
+    /// True if the setting `min_period` is missing, so that `min` is the database's `awty.slot`.
     pub is_slot: bool,
 }
 

@@ -19,7 +19,7 @@ use axum::response::Response;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Known targets in the order of their names. The item without an origin has the limits and the block for all targets.
+/// Known targets in the order of their names. Limits and a block for all targets are in an item without an origin.
 #[utoipa::path(get, path = "/v1/targets", tag = "targets", params(PageQuery),
     responses((status = 200, body = shape::Targets), (status = "default", body = shape::Problem)))]
 pub async fn list(

@@ -11,9 +11,9 @@ const ATTEMPTS: &str = concat!(
     "::text, a.ended_at::text, a.lease::text
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
-/// Counts the other endpoints with planned calls during the delay of a late call, and those of them that were called.
-/// `near` counts only endpoints of the same target. Also returns when the server started, and when its settings, the
-/// job and the schedule last changed.
+/// Counts the `others`, which are other endpoints with planned calls during a call's delay. `called` counts those that
+/// were called. `near` and `near_called` count only endpoints of the same target. Also returns when the server started,
+/// and when its settings, the job and the schedule last changed.
 pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_catalog.pg_postmaster_start_time(), 'settings', pg_catalog.pg_conf_load_time())
     || (SELECT pg_catalog.jsonb_build_object('job', j.resumed_at, 'schedule', e.changed_at)
         FROM awty_http.endpoint AS e JOIN awty.job AS j ON j.job = e.job WHERE e.id = $1)

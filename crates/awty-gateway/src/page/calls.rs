@@ -58,7 +58,8 @@ impl PastCall<'_> {
     }
 }
 
-/// Reads which causes of a delay ended while a call was late or missing, and whether other endpoints were called.
+/// Reads when possible causes of a late or missing call ended, such as a pause. Also counts the other endpoints that
+/// were called between `from` and `to`.
 pub async fn meanwhile(page: &Page, reading: &Request, id: &str, from: &str, to: &str) -> Result<Value, Fail> {
     let mut meanwhile = calls::meanwhile(reading, id, from, to).await?;
     meanwhile["gateway"] = page.started.to_rfc3339().into();
@@ -118,8 +119,8 @@ impl Last {
     }
 }
 
-/// Says which stop ended during the call's delay. If another endpoint was called during the delay, only this schedule
-/// can have been stopped.
+/// Says which stop ended during the call's delay. If another endpoint was called during the delay, not all calls were
+/// stopped. Then only a stop of this schedule counts.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);

@@ -9,7 +9,7 @@ pub async fn within<F: Future>(request: F) -> F::Output {
 }
 
 pub fn are(role: &str, gateway: &str) {
-    // Ignores the error, which occurs only outside of a request, because no code there needs the roles.
+    // Ignores the error, because it occurs only outside of a request. No code there needs the roles.
     let _ = ROLES.try_with(|roles| roles.set([role.to_owned(), gateway.to_owned()]));
 }
 

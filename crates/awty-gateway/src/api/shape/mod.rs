@@ -205,7 +205,7 @@ pub struct Stat {
     ok: i64,
     failed: i64,
     dropped: i64,
-    /// Calls that were later than 10 s and one period, such as after a stop; they do not count in lateness.
+    /// Calls that came more than 10 s and more than one period late, as after a stop. They do not count in lateness.
     caught_up: i64,
     implausible: i64,
     /// Number of slots without a call, because the call of an earlier slot was still running.

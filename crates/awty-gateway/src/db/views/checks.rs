@@ -12,8 +12,8 @@ macro_rules! alert {
 }
 
 /// Reads the late rows of each rule by an index, in the order of their due times. Without the index, row security would
-/// check the alerts of all roles. For level 0, also returns rows that are held or reminded but not late, from the first
-/// 10,000 alerts of each rule.
+/// check the alerts of all roles. If `$1` is 0, also returns rows that are held or reminded before they are late. For
+/// these, the query reads only 10,000 alerts of each rule.
 pub const OPEN: &str = concat!(
     alert!(),
     "FROM awty.rule AS r CROSS JOIN LATERAL (

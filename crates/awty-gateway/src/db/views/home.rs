@@ -30,8 +30,8 @@ pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'n
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
 /// Reads the failing endpoints by a partial index. Also reads endpoints whose next call is late by more than one
-/// period. With a cron expression, the call is late by a period when the expression's next time has passed too. `least`
-/// limits the period, because an old endpoint may have a longer period than is allowed now.
+/// period. For a cron expression, this is the case once the following planned time has passed too. `least` limits the
+/// period, because an old endpoint may have a longer period than is allowed now.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         (SELECT w.id, w.uri, w.failing_since AS since, false AS waits FROM awty_http.endpoint AS w

@@ -32,8 +32,8 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // Skips a view that takes too long with thousands of jobs, because the search also reads the tables behind
-            // the view.
+            // A view may take too long with thousands of jobs. The test skips such a view, because it also searches the
+            // tables behind the view.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
