@@ -53,7 +53,8 @@ pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
         }
         Ok(known)
     };
-    // Checks the rights before the lock too, because PostgreSQL may keep the lock until the client reads the error.
+    // Refuses a caller without the rights before taking the lock, because PostgreSQL may keep the lock until the caller
+    // reads the error.
     judge()?;
     calendar::lock_for_use(name);
     judge()

@@ -72,8 +72,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // Disarms the timer after [`Self::note_end`], because the launcher can cancel the run until then, and disarming
-        // clears this cancellation.
+        // Calls `note_end` first, because the launcher can cancel the run until then. `disarm` then also clears a
+        // cancellation by the launcher.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");

@@ -299,9 +299,9 @@ impl Table {
     fn is_deleted_at_once(&self, row: &Row) -> bool {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
-        // Passes the id of the command that read the row. If the run has deleted the row itself, a later command's id
-        // would make PostgreSQL raise an ERROR. `GetCurrentCommandId(true)` makes the deletion visible to the next
-        // command.
+        // Passes the id of the command that read the row. With the id of a later command, PostgreSQL would raise an
+        // ERROR if the run has deleted the row itself. `GetCurrentCommandId(true)` makes the deletion visible to the
+        // next command.
         // SAFETY: the relation is open, and this transaction has read the row's TID.
         unsafe {
             pg_sys::GetCurrentCommandId(true);

@@ -1,5 +1,5 @@
-//! A hold names its check and the check's repetition. A run that began before the hold was committed may still end the
-//! check. Then the next inspection moves the hold to the repetition's next check.
+//! A hold names its check and the check's repetition. A run that began before the hold was committed can end the check
+//! on hold. The next inspection then moves the hold to the repetition's next check.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 

@@ -205,7 +205,8 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` has no entry for checks that their own run replaced or cancelled, or that `apply_guards` ended before a run.
+/// `fates` has no entry for a check that `apply_guards` ended before a run. The same holds if the job's function
+/// replaced or cancelled the check.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },

@@ -9,8 +9,8 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// Stores a run that ignored its timeout as timed out. Counts any other abandoned run against its checks, because
-    /// checks with such a count run alone.
+    /// Stores a run that ignored its timeout as timed out. Counts any other abandoned run against its checks, so that
+    /// each of these checks runs alone next time.
     ///
     /// Returns `false` if a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {

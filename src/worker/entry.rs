@@ -63,8 +63,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Returns the role's earliest due time if it has come, and clears it. The worker calls this before it reads the
-    /// checks, so that a check that is committed later is announced again.
+    /// If the role's earliest due time has come, returns and clears this time. The worker calls this before it reads
+    /// the checks, so that it never clears the due time of a check that is committed later.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }

@@ -78,7 +78,7 @@ statement!(
 );
 
 /// Adds and returns the new alerts. Also returns the open alerts, with the values that [`escalate`] will write. If
-/// `tells` is false, the returned list may be empty, because the caller sends no report.
+/// `tells` is false, the caller does not use the list, so the list may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
