@@ -257,7 +257,7 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` gives a check a slot with a fraction of a second, which may be before the check's first slot.
+        // `check_now()` may give a check a slot before the check's first slot. Such a slot has a fraction of a second.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {

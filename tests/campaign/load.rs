@@ -22,7 +22,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// Only faults schedule checks for this role.
+/// Only the module `faults` schedules checks for this role.
 pub const ERIN: &str = "erin";
 
 const PACE: Duration = Duration::from_millis(120);

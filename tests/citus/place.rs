@@ -144,7 +144,8 @@ impl Place {
         });
     }
 
-    /// Returns the keys of orders that the node `of` stores, and whose effects the node `effects_on` stores.
+    /// Returns keys of orders. The orders are stored on the first node (`of`), and their effects on the second
+    /// (`effects_on`).
     #[track_caller]
     pub fn keys(&self, of: &Cluster, effects_on: &Cluster, from: i64, count: i64) -> Vec<i64> {
         let sql = "

@@ -39,7 +39,7 @@ struct Agreement {
     watch: &'static str,
     done: &'static str,
     levels: &'static [&'static str],
-    /// awty sends the last reminder this much opening time before level 1.
+    /// awty sends the last reminder this long before level 1. Only opening time counts.
     remind: Option<&'static str>,
 }
 

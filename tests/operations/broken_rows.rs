@@ -107,7 +107,8 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Repeats the test after a crash, because awty then reads more of the broken rows.
+/// Repeats the test after a crash, because awty then also reads the runs that the crash interrupted. The test has
+/// broken some of these rows too.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Length of the long run in seconds. The other roles must catch up before the long run has ended.
 const SECONDS: u64 = 40;
-/// Length of the other roles' runs in seconds. The runs are short, because awty runs interrupted checks one after the
-/// other.
+/// Length of the other roles' runs in seconds. After a crash, awty runs the interrupted checks one after the other, so
+/// long runs would not end in time.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);

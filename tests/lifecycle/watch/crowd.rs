@@ -92,8 +92,9 @@ fn eight_sessions_change_everything_at_once() {
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
     let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
     shop.await_true("all to be met and told", left);
-    // The alert's column `told` must equal the number of calls that the rule has made for the alert. If the rule
-    // `promise` has made such a call, it must also have called `call_cleared` once, because the alert is cleared now.
+    // The alert's column `told` must equal the number of calls that the rule has made for the alert. All alerts are
+    // cleared now. Therefore awty must also have called `call_cleared` once for each reported alert of the rule
+    // `promise`.
     let wrong = "SELECT count(*) FROM awty.alert AS a LEFT JOIN (
             SELECT alert, count(*) FILTER (WHERE NOT cleared) AS told, count(*) FILTER (WHERE cleared) AS cleared FROM shop.told GROUP BY alert) AS t
             ON t.alert = a.id

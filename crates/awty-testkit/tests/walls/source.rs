@@ -17,7 +17,8 @@ pub struct Source {
     pub children: Vec<String>,
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
-    /// Names of `#[pg_extern]` functions that take a `String` or `&str`, and "get" for calls `get::<T>` of such a type.
+    /// Names of `#[pg_extern]` functions that take a `String` or `&str`. A call such as `get::<String>` adds the name
+    /// "get".
     pub strings: Vec<String>,
     inline: Vec<String>,
 }
