@@ -6,6 +6,7 @@
 use super::statements::rule_check::{self, ScheduledBy};
 use super::{BACKFILL, CLEARED, SWEEP};
 use crate::pg::reraise::reported;
+use crate::pg::subtransaction::undone_or_raised;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
@@ -41,7 +42,9 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
 }
 
 fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
-    let seen = reported(|| watched.source.by_keys(keys));
+    // Undoes the subtransaction to release the lock on the watched table, because the client may not even have the
+    // right to read this table.
+    let seen = undone_or_raised(|| reported(|| watched.source.by_keys(keys)));
     let limits = &watched.job.options.limits;
     let start = |row: &WatchedRow| -> Option<Time> {
         watch::start(row.state.found(by.at, Stops::never()), Alert::NONE, &watched.levels, limits, by.at)
