@@ -68,7 +68,8 @@ fn register_job(args: &Args) -> Result<()> {
 
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
-        claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
+        let number = lock::of_claims(origin::identity(), job.as_bytes());
+        job::waiting_for(job, || claim_lock::take(leases, number));
     }
 }
 
@@ -194,13 +195,16 @@ fn unregister_job(args: &Args) -> Result<i64> {
     };
     // Lock order: first the lock that claims of the job take, then the rows that these claims read.
     lock_claims(&name);
-    let mut count = watch::end_rule::checks(&name);
-    if repeats {
-        repetition::remove_job(&name);
-        // Searches again, because a run may have inserted the next check of a repetition while the first search waited.
-        count += watch::end_rule::checks(&name);
-    }
-    job::delete(&name);
-    target::forget_job(&name);
-    Ok(count)
+    Ok(job::waiting_for(&name, || {
+        let mut count = watch::end_rule::checks(&name);
+        if repeats {
+            repetition::remove_job(&name);
+            // Searches again, because a run may have inserted the next check of a repetition while the first search
+            // waited.
+            count += watch::end_rule::checks(&name);
+        }
+        job::delete(&name);
+        target::forget_job(&name);
+        count
+    }))
 }

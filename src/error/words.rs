@@ -283,7 +283,7 @@ impl Error {
             ),
             Error::JobBusy { job } => say(
                 Code::ERRCODE_LOCK_NOT_AVAILABLE,
-                format!("job \"{job}\" is being changed by another transaction"),
+                format!("job \"{job}\" or one of its checks or targets is locked by another transaction"),
                 "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
             ),
             Error::OriginBusy => origin_busy(),

@@ -5,7 +5,7 @@ use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations, subtransaction};
-use crate::store::origin;
+use crate::store::{job, origin};
 use awty_core::lease::breaker::Breaker;
 use awty_core::lease::lock;
 use awty_core::lease::target::{COUNTS, RATES, Target};
@@ -101,7 +101,8 @@ fn alter(args: &Args) -> Result<()> {
     let of = of.unwrap_or_else(|| Text::from(""));
     // External workers do not wait for this lock, because a failure report skips a locked target.
     if let Some(class) = relations::oid(relations::BREAKER) {
-        claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
+        let number = lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes());
+        job::waiting_for(&job.name, || claim_lock::take(class, number));
     }
     target::alter(&job.name, &of, &wanted, catalog::current_role(), clock::now());
     if target::count(&job.name, MAX_TARGETS + 1) > MAX_TARGETS {

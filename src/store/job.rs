@@ -223,7 +223,8 @@ pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     waiting_for(name, || lock_one(name))
 }
 
-fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
+/// Waits for transactions that use the job, but no longer than `PATIENCE`.
+pub fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| Error::JobBusy { job: name.to_string() }, run)
 }
 

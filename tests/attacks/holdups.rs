@@ -322,3 +322,36 @@ fn rows_of_a_rule_that_stay_locked_keep_no_reader_of_the_table_waiting() {
         field.sql("alice", wanted);
     }
 }
+
+#[test]
+fn an_open_claim_or_report_is_not_waited_for_without_end() {
+    let field = Field::new();
+    field.job("alice", "f", "BEGIN RETURN NULL; END");
+    field.sql(
+        "alice",
+        "SELECT awty.register('hers', max_attempts => 0); SELECT awty.allow('hers', 'mallory', 'claim');
+         SELECT awty.schedule('target', n::text, 'hers', after => '0') FROM generate_series(1, 2) AS n",
+    );
+    let due = "SELECT awty.next_claim_in('{hers}') = '0' AND bool_and(next_check_at <= clock_timestamp()) FROM awty.future_job";
+    field.cluster.await_sql(DB, "the checks to be due", due);
+    let claim = "SELECT lease FROM awty.claim('{hers}', 'w', 1)";
+    let lease: i64 = field.one("mallory", claim);
+    let report = format!("SELECT awty.fail({lease}, 'down', target_down => true)");
+    let alter_target = "SELECT awty.alter_target('hers', 'target', concurrency => 1)";
+    let unregister = "SELECT awty.unregister('hers')";
+    for (kept, wanted) in [
+        (claim, [unregister, "SELECT awty.alter('hers', function => 'alice.f')"]),
+        (report.as_str(), [unregister, alter_target]),
+    ] {
+        let mut holding = field.client("mallory");
+        holding.batch_execute(&format!("BEGIN; {kept}")).unwrap();
+        for wanted in wanted {
+            let mut alice = field.client("alice");
+            alice.batch_execute("SET statement_timeout = '2min'").unwrap();
+            assert_eq!(answer(&mut alice, wanted), "55P03", "{kept}: {wanted}");
+        }
+        holding.batch_execute("ROLLBACK").unwrap();
+    }
+    field.sql("alice", alter_target);
+    field.sql("alice", unregister);
+}
