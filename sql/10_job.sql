@@ -79,7 +79,7 @@ COMMENT ON COLUMN awty.job.paused_until IS 'Time at which the pause ends; NULL: 
 COMMENT ON COLUMN awty.job.resumed_at IS 'Time of the last awty.resume(), or the paused_until of the last pause that has ended by itself; slots before it count as missed';
 COMMENT ON COLUMN awty.job.registered_by IS 'Role that registered the job';
 COMMENT ON COLUMN awty.job.registered_at IS 'Time of awty.register()';
-COMMENT ON COLUMN awty.job.repeats IS 'True if awty.repeat() was called for this job, so that its checks may be occurrences of a repetition';
+COMMENT ON COLUMN awty.job.repeats IS 'True if checks of this job may be occurrences of a repetition, because awty.repeat() was called for the job, or a role got the right schedule';
 COMMENT ON COLUMN awty.job.heartbeat IS 'A lease whose worker sends no heartbeat for this long expires, 1 s to 1 day; NULL: a lease lasts until the timeout';
 COMMENT ON COLUMN awty.job.delivery IS 'How often a check is handed out to external workers: at_least_once or at_most_once';
 COMMENT ON COLUMN awty.job.keep_attempts IS 'Which ended leases awty.attempt keeps: all, problems or none';

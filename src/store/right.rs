@@ -39,9 +39,12 @@ statement! {
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j ORDER BY j.job"
 }
 
+// With the right `schedule`, sets `repeats` too. Otherwise the role's first awty.repeat() would set it, and lock the job
+// until the role ends its transaction.
 statement! {
     fn update_right(job: &Text, role: pg_sys::Oid, right: Option<Text>) = query,
-    c"UPDATE awty.job AS j SET readers = n.readers, allowed = n.allowed, claimers = n.claimers
+    c"UPDATE awty.job AS j SET readers = n.readers, allowed = n.allowed, claimers = n.claimers,
+          repeats = j.repeats OR $3 IS NOT DISTINCT FROM 'schedule'
       FROM awty.job AS o CROSS JOIN LATERAL (
           SELECT pg_catalog.array_remove(o.readers, $2::pg_catalog.regrole) || CASE $3 WHEN 'read' THEN ARRAY[$2::pg_catalog.regrole] END,
                  pg_catalog.array_remove(o.allowed, $2::pg_catalog.regrole) || CASE $3 WHEN 'schedule' THEN ARRAY[$2::pg_catalog.regrole] END,

@@ -238,3 +238,18 @@ fn an_open_first_registration_keeps_no_other_role_waiting() {
     field.sql("alice", "SELECT awty.register('second')");
     field.alice_goes_on();
 }
+
+#[test]
+fn a_first_repetition_by_another_role_locks_no_job() {
+    let field = Field::new();
+    field.job("alice", "hers", "BEGIN RETURN NULL; END");
+    field.sql("alice", "SELECT awty.allow('hers', 'mallory')");
+    let mut holding = field.client("mallory");
+    let repeat = "SELECT awty.repeat('hers', every => '1 hour', entity_name => 'thing', entity_key => '1')";
+    holding.batch_execute(&format!("BEGIN; {repeat}")).unwrap();
+    field.sql("alice", "SELECT awty.pause('hers', 'short', clock_timestamp() + interval '1 second')");
+    field.cluster.await_sql(DB, "the end of the pause", "SELECT NOT paused FROM awty.job WHERE job = 'hers'");
+    field.sql("alice", "SELECT awty.alter('hers', max_checks => 9); SELECT awty.disallow('hers', 'mallory')");
+    field.sql("alice", "SELECT awty.unregister('hers')");
+    holding.batch_execute("ROLLBACK").unwrap();
+}
