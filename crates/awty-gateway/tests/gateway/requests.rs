@@ -13,16 +13,16 @@ fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     let (shop, gateway, app) = open();
     let tenant = client(&shop, &gateway, "tenant", "write");
     let reader = client(&shop, &gateway, "other", "read");
-    read_while_changes_wait(&shop, &[&app, &tenant], &reader, "3");
+    read_while_changes_wait(&shop, &[&app, &tenant], &reader, 3);
 }
 
 #[test]
 fn reads_of_a_role_go_on_while_its_changes_wait() {
     let (shop, _gateway, app) = open();
-    read_while_changes_wait(&shop, &[&app], &app, "2");
+    read_while_changes_wait(&shop, &[&app], &app, 2);
 }
 
-fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
+fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, most: u32) {
     let paths: Vec<String> = writers
         .iter()
         .map(|client| {
@@ -56,7 +56,8 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
                 let before = (ended.load(Ordering::SeqCst), shop.text(LOCKED));
                 let answer = reader.ask_once("GET", "/v1/schedules", "", "");
                 let after = (ended.load(Ordering::SeqCst), shop.text(LOCKED));
-                let waited = before == after && after.1 == locked;
+                // Fewer changes wait once the roles count as slow, because each change has taken a second.
+                let waited = before == after && (1..=most).contains(&after.1.parse().unwrap());
                 if answer.status == 200 && waited {
                     Ok(())
                 } else {
