@@ -49,15 +49,25 @@ BEGIN ATOMIC
         CROSS JOIN LATERAL (SELECT t.rank, t.why, t.mend FROM awty_internal.standing AS t WHERE t.id = f.id LIMIT 1) AS s
         LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
         WHERE f.place <= 100
-    -- awty.explain() shows the next times of only 20 repetitions, because the search for one repetition's next times
-    -- can take milliseconds.
+    -- awty.explain() searches the next times of only 20 repetitions, because the search for one repetition's next times
+    -- can take milliseconds. Repetitions that stand still come before the others, but after those of the caller.
     ), repeated AS MATERIALIZED (
         SELECT r.job, r.next_check_at, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar,
             row_number() OVER (ORDER BY (awty_internal.can_become(r.repeated_by) OR awty_internal.can_become(j.role)) IS TRUE DESC,
-                r.next_check_at, r.job) AS place
+                r.next_check_at NULLS FIRST, r.job) AS place
         FROM awty.repetition AS r
         LEFT JOIN awty.job AS j ON j.job = r.job
-        WHERE r.entity_name = explain.entity_name AND r.entity_key = explain.entity_key AND r.next_check_at IS NOT NULL
+        WHERE r.entity_name = explain.entity_name AND r.entity_key = explain.entity_key
+    ), alerted AS MATERIALIZED (
+        SELECT a.id, a.rule, a.entity_name, a.entity_key, a.level, a.due_at, a.raised_at, a.escalated_at, a.reminded_at, a.held_by, a.held_until, a.note,
+            row_number() OVER (ORDER BY awty_internal.can_become(a.role) IS TRUE DESC, a.due_at, a.id) AS place
+        FROM awty.alert AS a
+        WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key AND a.cleared_at IS NULL
+    ), stopped AS MATERIALIZED (
+        SELECT s.rule, s.stops, s.stopped_since,
+            row_number() OVER (ORDER BY awty_internal.can_become(r.role) IS TRUE DESC, s.stopped_since, s.rule) AS place
+        FROM awty.rule AS r JOIN awty_internal.stop AS s ON s.rule = r.rule
+        WHERE r.entity_name = explain.entity_name AND s.key = explain.entity_key AND s.there_at IS NULL
     ), shown AS MATERIALIZED (
         SELECT h.scheduled_at AS at, h.id, 1 AS step, h.job, 'scheduled' AS event,
             format('by %s, for %s', h.scheduled_by, h.first_check_at) AS detail
@@ -100,31 +110,33 @@ BEGIN ATOMIC
                 'at ' || r.cron), r.zone, ', while ' || quote_ident(r.calendar) || ' is open')
         FROM repeated AS r
         CROSS JOIN LATERAL awty_internal.coming(r.every, r.cron, r.zone, greatest(r.next_check_at, clock_timestamp()), 3, r.starts, r.calendar) AS o (at)
-        WHERE r.place <= 20 AND (r.ends IS NULL OR o.at <= r.ends)
+        WHERE r.place <= 20 AND r.next_check_at IS NOT NULL AND (r.ends IS NULL OR o.at <= r.ends)
         UNION ALL
-        SELECT NULL, NULL, NULL, NULL, 'left out', format('%s more pending checks, %s more repetitions', c.checks, c.repetitions)
-        FROM (SELECT (SELECT count(*) FROM ranked AS f WHERE f.place > 100) AS checks,
-                (SELECT count(*) FROM repeated AS r WHERE r.place > 20) AS repetitions) AS c
-        WHERE c.checks > 0 OR c.repetitions > 0
+        SELECT NULL, NULL, NULL, NULL, 'left out', string_agg(format('%s more %s', c.number, c.what), ', ' ORDER BY c.place)
+        FROM (SELECT 1 AS place, 'pending checks' AS what, count(*) AS number FROM ranked AS f WHERE f.place > 100
+              UNION ALL
+              SELECT 2, 'repetitions', count(*) FROM repeated AS r WHERE r.place > 20
+              UNION ALL
+              SELECT 3, 'alerts', count(*) FROM alerted AS a WHERE a.place > 20
+              UNION ALL
+              SELECT 4, 'stops', count(*) FROM stopped AS s WHERE s.place > 20) AS c
+        WHERE c.number > 0 HAVING count(*) > 0
         UNION ALL
         SELECT a.raised_at, a.id, 8, a.rule, 'waiting',
             format('late since %s: alert %s of level %s is open%s', a.due_at, a.id, a.level,
                 ', escalated at ' || a.escalated_at::text)
-        FROM awty.alert AS a
-        WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key
-            AND a.cleared_at IS NULL AND a.level > 0
+        FROM alerted AS a
+        WHERE a.place <= 20 AND a.level > 0
         UNION ALL
         SELECT a.reminded_at, a.id, 8, a.rule, 'reminded', format('alert %s of level 0, because the row is due at %s', a.id, a.due_at)
-        FROM awty.alert AS a
-        WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key
-            AND a.cleared_at IS NULL AND a.reminded_at IS NOT NULL
+        FROM alerted AS a
+        WHERE a.place <= 20 AND a.reminded_at IS NOT NULL
         UNION ALL
         SELECT clock_timestamp(), a.id, 8, a.rule, 'waiting',
             format('alert %s is held by %s%s%s; SELECT awty.release(%L, %L, %L);', a.id, a.held_by, ' until ' || a.held_until::text,
                 ': ' || a.note, a.entity_name, a.entity_key, a.rule)
-        FROM awty.alert AS a
-        WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key
-            AND a.cleared_at IS NULL AND a.held_by IS NOT NULL AND awty_internal.lasts(a.held_until)
+        FROM alerted AS a
+        WHERE a.place <= 20 AND a.held_by IS NOT NULL AND awty_internal.lasts(a.held_until)
         UNION ALL
         SELECT coalesce(s.stopped_since, clock_timestamp()), 9223372036854775807, 8, s.rule, 'waiting',
             -- The clock of a row can start at -infinity, which PostgreSQL cannot subtract from another time.
@@ -132,12 +144,15 @@ BEGIN ATOMIC
                 CASE WHEN isfinite(lower(s.stops)) IS NOT FALSE AND isfinite(s.stopped_since) IS NOT FALSE
                     THEN format('stopped %s in all', (SELECT coalesce(sum(upper(p) - lower(p)), '0') FROM unnest(s.stops) AS p)
                         + coalesce(greatest(clock_timestamp() - s.stopped_since, '0'), '0')) END)
-        FROM awty.rule AS r JOIN awty_internal.stop AS s ON s.rule = r.rule
-        WHERE r.entity_name = explain.entity_name AND s.key = explain.entity_key AND s.there_at IS NULL
+        FROM stopped AS s WHERE s.place <= 20
         UNION ALL
-        SELECT clock_timestamp(), 9223372036854775807, 6, s.job, 'waiting', concat_ws('; ', s.why, s.mend)
-        FROM awty_internal.standstill AS s
-        WHERE s.entity_name = explain.entity_name AND s.entity_key = explain.entity_key
+        SELECT clock_timestamp(), 9223372036854775807, 6, r.job, 'waiting', concat_ws('; ', s.why, s.mend)
+        FROM repeated AS r
+        CROSS JOIN LATERAL (
+            SELECT t.why, t.mend FROM awty_internal.standstill AS t
+            WHERE t.entity_name = explain.entity_name AND t.entity_key = explain.entity_key AND t.job = r.job OFFSET 0
+        ) AS s
+        WHERE r.place <= 20
     ), unknown AS MATERIALIZED (
         -- Looks up the table by its present name, because it may have been renamed since awty.watch().
         SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key, coalesce(
@@ -165,7 +180,7 @@ BEGIN ATOMIC
     ORDER BY e.at, e.id, e.step;
 END;
 
-COMMENT ON FUNCTION awty.explain(text, text) IS 'Shows the past, present and future of one entity in the order of time: its last hundred finished checks, its pending checks and why each does not run now, and its open alerts; of many pending checks and repetitions it shows 100 and 20, first those of the caller, and says how many are left out';
+COMMENT ON FUNCTION awty.explain(text, text) IS 'Shows the past, present and future of one entity in the order of time: its last hundred finished checks, its pending checks and why each does not run now, and its open alerts; it shows at most 100 pending checks and 20 repetitions, alerts and stops each, first those of the caller, and says how many are left out';
 
 -- Calls only functions in awty, because a caller has no USAGE on awty_internal.
 CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)

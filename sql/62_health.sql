@@ -167,8 +167,18 @@ BEGIN ATOMIC
     SELECT 'warning', format('the repetition of job "%s" for "%s" "%s" %s', s.job, s.entity_name, s.entity_key,
             CASE WHEN s.next_check_at IS NULL THEN 'has no pending check' ELSE 'ends after its pending check' END),
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
-    -- Reads at most 2000 repetitions, because a role may have very many.
-    FROM (SELECT r.job, r.entity_name, r.entity_key FROM awty.repetition AS r LIMIT 2000) AS few
+    -- Looks at 2000 repetitions, because a role may have very many. Searches the times of 100 repetitions at most, because
+    -- one search can take milliseconds. The caller's repetitions come first.
+    FROM (
+        SELECT r.job, r.entity_name, r.entity_key
+        FROM (SELECT o.job, o.entity_name, o.entity_key, o.zone,
+                  (awty_internal.can_become(o.repeated_by) OR awty_internal.can_become(j.role)) IS TRUE AS is_own
+              FROM awty_internal.repetition AS o LEFT JOIN awty.job AS j ON j.job = o.job
+              ORDER BY is_own DESC LIMIT 2000) AS r
+        WHERE NOT awty_internal.knows_zone(r.zone)
+           OR NOT EXISTS (SELECT FROM awty.future_job AS f
+                          WHERE f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job OFFSET 0)
+        ORDER BY r.is_own DESC LIMIT 100) AS few
     CROSS JOIN LATERAL (
         SELECT t.* FROM awty_internal.standstill AS t
         WHERE t.entity_name = few.entity_name AND t.entity_key = few.entity_key AND t.job = few.job OFFSET 0

@@ -1,4 +1,4 @@
-use crate::field::Field;
+use crate::field::{DB, Field};
 use awty_testkit::fixture::refusal;
 
 #[test]
@@ -82,4 +82,69 @@ fn many_repetitions_of_another_role_make_no_long_explanation() {
     assert_eq!(field.one::<String>("alice", shown), expected);
     field.sql("mallory", "SELECT count(awty.cancel('orders', '0', 'his' || n)) FROM generate_series(1, 120) AS n");
     assert_eq!(field.one::<String>("alice", shown), "11 33 5");
+}
+
+#[test]
+fn repetitions_that_stand_still_make_no_long_explanation_and_no_long_list_of_findings() {
+    let field = Field::new();
+    let stand_still = |role: &str, jobs: &str| {
+        let calendar =
+            |hours: &str, more: &str| format!("SELECT awty.create_calendar('{role}', '{{{hours}}}', 'UTC'{more})");
+        field.sql(role, &calendar("mon-sun 00:00-24:00", ""));
+        let repeat = "awty.repeat(job, cron => '0 3 * * *', zone => 'UTC', entity_name => 'orders', entity_key => '0'";
+        field.sql(
+            role,
+            &format!(
+                "DO $$ DECLARE job text; BEGIN FOR job IN {jobs} LOOP
+                     PERFORM awty.register(job); PERFORM {repeat}, calendar => '{role}'); PERFORM awty.allow(job, 'alice', 'read');
+                 END LOOP; END $$"
+            ),
+        );
+        field.sql(role, &calendar("mon-sun 12:00-13:00", ", replace => true"));
+    };
+    stand_still("mallory", "SELECT 'his' || n FROM generate_series(1, 130) AS n");
+    stand_still("alice", "SELECT 'own'");
+    field.cluster.await_sql(
+        DB,
+        "all to stand still",
+        "SELECT count(*) = 131 AND max(next_check_at) IS NULL FROM awty.repetition",
+    );
+    let shown = "SELECT concat_ws(' ', count(*) FILTER (WHERE detail LIKE 'calendar \"%\" is closed at all its moments; %'),
+        count(*) FILTER (WHERE job = 'own' AND event = 'waiting'), string_agg(detail, ';') FILTER (WHERE event = 'left out')) FROM awty.explain('orders', 0)";
+    assert_eq!(field.one::<String>("alice", shown), "20 1 111 more repetitions");
+    let found =
+        "SELECT concat_ws(' ', count(*), count(*) FILTER (WHERE finding LIKE '%job \"own\"%')) FROM awty.doctor()
+        WHERE detail LIKE 'calendar \"%\" is closed at all its moments'";
+    assert_eq!(field.one::<String>("alice", found), "100 1");
+}
+
+#[test]
+fn alerts_and_stops_of_many_rules_of_another_role_make_no_long_explanation() {
+    let field = Field::new();
+    let watch = |role: &str, rules: &str, at: &str| {
+        field.sql(
+            role,
+            &format!(
+                "CREATE TABLE {role}.orders (id int PRIMARY KEY, s text, halted boolean NOT NULL, at timestamptz);
+                 DO $$ DECLARE rule text; BEGIN FOR rule IN {rules} LOOP
+                     PERFORM awty.watch('{role}.orders', rule => rule || '_late', until => 's IS NOT NULL', since => 'at', within => '1 s');
+                     PERFORM awty.watch('{role}.orders', rule => rule || '_stopped', until => 's IS NOT NULL', since => 'at', within => '1 s',
+                         stopped => 'halted');
+                     PERFORM awty.allow(rule || '_late', 'alice', 'read'), awty.allow(rule || '_stopped', 'alice', 'read');
+                 END LOOP; END $$;
+                 INSERT INTO {role}.orders VALUES (0, NULL, true, now() - interval '{at}')"
+            ),
+        );
+    };
+    watch("mallory", "SELECT 'his' || n FROM generate_series(1, 25) AS n", "2 days");
+    watch("alice", "SELECT 'own'", "1 day");
+    field.cluster.await_sql(
+        DB,
+        "all alerts",
+        "SELECT count(*) = 26 FROM awty.alert WHERE cleared_at IS NULL AND level = 1",
+    );
+    let shown = "SELECT concat_ws(' ', count(*) FILTER (WHERE detail LIKE 'late since %'), count(*) FILTER (WHERE detail LIKE 'stopped since %'),
+        string_agg(job, ' ' ORDER BY job) FILTER (WHERE job LIKE 'own%' AND event = 'waiting' AND detail LIKE '% since %'),
+        string_agg(detail, ';') FILTER (WHERE event = 'left out')) FROM awty.explain('orders', 0)";
+    assert_eq!(field.one::<String>("alice", shown), "20 20 own_late own_stopped 6 more alerts, 6 more stops");
 }
