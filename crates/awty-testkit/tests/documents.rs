@@ -17,6 +17,7 @@ const FOLDERS: &[&str] = &[
     "tests/lifecycle/watch",
     "tests/operations",
     "tests/upgrade",
+    "crates/awty-core/src",
     "crates/awty-core/src/repeat",
     "crates/awty-core/tests",
     "crates/awty-gateway/tests/gateway",

@@ -2,7 +2,7 @@ use super::TO_RECOVER;
 use crate::load::Shared;
 use awty_testkit::{Cluster, Stop, poll};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub fn stop(cluster: &mut Cluster, shared: &Shared, how: Stop) -> bool {
     let since = Instant::now();
@@ -31,10 +31,19 @@ pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     done
 }
 
+/// If the startup process fails during the recovery from a crash, PostgreSQL 18 stays in recovery mode without an end, also
+/// without awty (seen with 18.6). Then an administrator must restart the server, and so does this function.
+const RESTARTED_AFTER: Duration = Duration::from_secs(30);
+
 pub fn be_up(cluster: &mut Cluster, shared: &Shared) {
+    let (since, mut was_restarted) = (Instant::now(), false);
     let up = poll("the server to be up", TO_RECOVER, || match shared.connect("postgres", "postgres") {
         Ok(_) => Ok(()),
         Err(error) => {
+            if !was_restarted && since.elapsed() > RESTARTED_AFTER {
+                cluster.kill_server();
+                was_restarted = true;
+            }
             if !cluster.is_running() {
                 cluster.start();
             }
