@@ -16,7 +16,8 @@ pub const CHANGES: usize = 3;
 /// Number of database connections that are only for reads and for looking up tokens.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
-/// A read or change that takes longer than this makes its role slow for [`SLOW_FOR`].
+/// A read or change that takes longer than this makes its role slow for [`SLOW_FOR`]. This is no longer than the
+/// `lock_timeout` of requests, so that roles whose requests wait for locks become slow, too.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
@@ -161,6 +162,7 @@ impl Permits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::views;
     use tokio::time::timeout;
 
     async fn at_once(permits: &Permits, role: &str, changes: bool) -> Option<Permit> {
@@ -219,6 +221,12 @@ mod tests {
             let role = permits.of("a");
             assert!(role.is_slow(changes, now + LONG) && !role.is_slow(changes, now + LONG + SLOW_FOR));
         }
+    }
+
+    #[test]
+    fn plans_of_other_roles_make_no_role_slow() {
+        let of_others = views::SEARCH_FOR + views::COUNT_FOR;
+        assert!(of_others < LONG, "a view searches and counts plans of other roles for {of_others:?}");
     }
 
     #[tokio::test]

@@ -4,6 +4,14 @@ use crate::visitor::Browser;
 use awty_gateway::db::views;
 use awty_testkit::Cluster;
 
+/// Loads the page until it has the texts, because on a busy machine the page may give up a search or a count.
+fn comes_to_show(browser: &Browser, path: &str, texts: &[&str]) -> String {
+    until(path, || {
+        let page = browser.get(path).text;
+        if texts.iter().all(|text| page.contains(text)) { Ok(page) } else { Err(page) }
+    })
+}
+
 #[test]
 fn a_send_that_fails_and_a_call_that_waits_are_in_the_headline() {
     let (shop, gateway, _) = open();
@@ -90,7 +98,7 @@ fn a_cron_expression_has_a_period_too() {
     });
     shop.cluster.set_clock(2 * 86_400);
     let text = "it repeats at 0 3 * * *, and it has not succeeded since its last planned time";
-    let page = browser.shows("/", &["1 thing fails", text]);
+    let page = comes_to_show(&browser, "/", &["1 thing fails", text]);
     assert!(!page.contains("href=\"/jobs#shut\""), "its calendar was closed: {page}");
 }
 
@@ -102,12 +110,12 @@ fn what_comes_has_the_open_hours_of_calendars() {
     shop.app("SELECT awty.register('mail'); SELECT awty.repeat('mail', every => '10 min', calendar => 'always')");
     let browser = Browser::of(&shop, &gateway, "app", "read");
     for view in ["/", "/slots", "/slots?ahead=1d"] {
-        let page = browser
-            .shows(view, &["open: always", "<g class=\"band\"><rect x=\"0\" y=\"0.0\"", "The heaviest time begins at"]);
+        let texts = ["open: always", "<g class=\"band\"><rect x=\"0\" y=\"0.0\"", "The heaviest time begins at"];
+        let page = comes_to_show(&browser, view, &texts);
         assert!(!page.contains("unused"), "{view}");
     }
-    browser.shows("/slots", &["The heaviest five minutes", "data-label=\"Open\"><div>always</div>"]);
-    browser.shows("/slots?ahead=1d", &["The heaviest hours"]);
+    comes_to_show(&browser, "/slots", &["The heaviest five minutes", "data-label=\"Open\"><div>always</div>"]);
+    comes_to_show(&browser, "/slots?ahead=1d", &["The heaviest hours"]);
 }
 
 #[test]
@@ -126,7 +134,7 @@ fn too_many_checks_for_a_chart_are_named_and_not_counted() {
         );
     }
     shop.app("SELECT awty.cancel('e', '1', 'many')");
-    browser.shows("/slots", &["20\u{202f}000 checks are due."]);
+    comes_to_show(&browser, "/slots", &["20\u{202f}000 checks are due."]);
 }
 
 #[test]
@@ -174,7 +182,7 @@ fn a_period_of_thousands_of_years_breaks_no_view_of_another_role() {
 }
 
 #[test]
-fn planned_times_are_searched_for_one_second_at_most() {
+fn planned_times_are_searched_for_a_short_time() {
     let (shop, gateway, _) = open();
     shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO app"]);
     shop.app("CREATE FUNCTION works() RETURNS void LANGUAGE sql AS 'SELECT'");
@@ -186,14 +194,12 @@ fn planned_times_are_searched_for_one_second_at_most() {
     shop.await_text("SELECT count(*) FROM awty.job_status WHERE last_success_at IS NOT NULL", "2");
     shop.cluster.execute("postgres", &["ALTER SYSTEM SET awty.enabled = off", "SELECT pg_reload_conf()"]);
     let browser = Browser::of(&shop, &gateway, "app", "read");
-    until("both jobs to be behind", || {
-        let page = browser.get("/").text;
-        if page.contains("#searched\"") && page.contains("#added\"") { Ok(()) } else { Err(page) }
-    });
+    comes_to_show(&browser, "/", &["#searched\"", "#added\""]);
     let late = format!(
-        "DO $do$ DECLARE jobs text; BEGIN PERFORM pg_sleep(1.1);
+        "DO $do$ DECLARE jobs text; BEGIN PERFORM pg_sleep({});
              SELECT string_agg(b ->> 'job', ' ') INTO jobs FROM ({}) AS b (b);
              ASSERT jobs = 'added', jobs; END $do$",
+        views::SEARCH_FOR.as_secs_f64() + 0.1,
         views::BEHIND.replace("$1", "100")
     );
     shop.app(&late);

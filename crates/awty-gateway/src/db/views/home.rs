@@ -4,10 +4,26 @@ use super::{all, all_by_index};
 use crate::db::schedules::ms;
 use crate::db::{Request, Trouble};
 use serde_json::Value;
+use std::time::Duration;
 use tokio_postgres::types::ToSql;
 
 pub const MANY: i64 = 1_000;
 pub const MOST_AHEAD: i64 = 20_000;
+
+macro_rules! search_ms {
+    () => {
+        200
+    };
+}
+macro_rules! count_ms {
+    () => {
+        400
+    };
+}
+/// Longest search for planned times in [`BEHIND`], and longest count of checks in [`ahead`]. Together they are shorter
+/// than a slow read of the API, because rights of the visitor that another role gave must not make the visitor slow.
+pub const SEARCH_FOR: Duration = Duration::from_millis(search_ms!());
+pub const COUNT_FOR: Duration = Duration::from_millis(count_ms!());
 
 pub const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (
     SELECT FROM awty.rule AS r CROSS JOIN LATERAL (
@@ -64,8 +80,8 @@ pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
     LIMIT $1) AS ended";
 /// Finds repeating jobs whose last run failed, or whose last success is longer ago than one period. With a cron
 /// expression or a calendar, the period lasts from the last success to the next planned time. `least` limits the period
-/// as in [`ENDPOINTS`]. The visitor's own jobs come first, and the search for planned times ends after one second,
-/// because another role can have thousands of jobs, and one search can take milliseconds.
+/// as in [`ENDPOINTS`]. The visitor's own jobs come first, and the search for planned times ends after
+/// [`SEARCH_FOR`], because another role can have thousands of jobs, and one search can take milliseconds.
 pub const BEHIND: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', j.job, 'every', ", ms!("r.every"), ", 'cron', r.cron, 'last', s.last_success_at)
     FROM (SELECT a.job, a.function_name FROM awty.job AS a ORDER BY pg_catalog.pg_has_role(a.role, 'MEMBER') DESC OFFSET 0) AS j
@@ -77,7 +93,7 @@ pub const BEHIND: &str = concat!(
     WHERE j.function_name IS NOT NULL AND NOT s.paused
       AND NOT EXISTS (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND c.attempt > 0)
       AND (CASE WHEN r.cron IS NULL AND r.calendar IS NULL THEN s.last_success_at + least(r.every, '36525 days')
-              WHEN pg_catalog.clock_timestamp() > pg_catalog.statement_timestamp() + '1 s' THEN NULL
+              WHEN pg_catalog.clock_timestamp() > pg_catalog.statement_timestamp() + '", search_ms!(), " ms' THEN NULL
               ELSE (SELECT o.at + r.jitter FROM awty_http_internal.coming(r.every, r.cron, r.zone, s.last_success_at, 1, r.starts, r.calendar) AS o (at)) END
           < pg_catalog.clock_timestamp() - 2 * pg_catalog.current_setting('awty.slot')::interval
         OR coalesce(s.last_failure_at > s.last_success_at, s.last_failure_at IS NOT NULL))
@@ -88,7 +104,7 @@ pub const DUE_AHEAD: &str = "SELECT pg_catalog.count(*) FROM (
             SELECT FROM awty.future_job AS c
             WHERE c.job = j.job AND NOT c.held AND c.next_check_at <= pg_catalog.now() + $1::text::interval ORDER BY c.next_check_at LIMIT $2) AS f
         LIMIT $2) AS due";
-const BRIEFLY: &str = "SELECT pg_catalog.set_config('statement_timeout', '2s', true)";
+const BRIEFLY: &str = concat!("SELECT pg_catalog.set_config('statement_timeout', '", count_ms!(), "ms', true)");
 pub const AHEAD: &str = "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'job', f.job, 'checks', f.checks)
     FROM awty.forecast($1::text::interval, $2::text::interval) AS f";
 pub const NEXT_DUE: &str = "SELECT pg_catalog.to_jsonb(pg_catalog.min(f.next_check_at)) FROM awty.job AS j CROSS JOIN LATERAL (
@@ -158,7 +174,7 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
 }
 
 /// Returns the number of checks by job and step. Returns `None` if more than [`MOST_AHEAD`] checks will be due, or if
-/// counting takes too long.
+/// counting takes longer than [`COUNT_FOR`].
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<Vec<Value>>, Trouble> {
     if number(request, DUE_AHEAD, &[&ahead, &(MOST_AHEAD + 1)]).await? > MOST_AHEAD {
         return Ok(None);
