@@ -1,8 +1,8 @@
 //! Counts the rows that each view reads if there are many rows and no row matches the filters.
 
 use crate::people::{open, pages};
-use crate::shop::Shop;
-use crate::visitor::watch;
+use crate::shop::{Shop, until};
+use crate::visitor::{Browser, watch};
 use awty_gateway::db::{BY_INDEX, calls, schedules, status, targets, views};
 use awty_testkit::postgres::Client;
 
@@ -191,4 +191,31 @@ fn views_of_alerts_and_failures_read_a_bounded_number_of_rows() {
             ("stops", views::STOPS, &[], 12_000),
         ],
     );
+}
+
+#[test]
+fn planned_times_are_searched_for_a_short_time() {
+    let (shop, gateway, _) = open();
+    shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO app"]);
+    shop.app("CREATE FUNCTION works() RETURNS void LANGUAGE sql AS 'SELECT'");
+    shop.app(
+        "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC');
+         SELECT awty.register(job, 'works') FROM (VALUES ('searched'), ('added')) AS j (job);
+         SELECT awty.repeat('searched', every => '1 s', zone => 'UTC', calendar => 'always'); SELECT awty.repeat('added', every => '1 s')",
+    );
+    shop.await_text("SELECT count(*) FROM awty.job_status WHERE last_success_at IS NOT NULL", "2");
+    shop.cluster.execute("postgres", &["ALTER SYSTEM SET awty.enabled = off", "SELECT pg_reload_conf()"]);
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    until("both jobs to be behind", || {
+        let page = browser.get("/").text;
+        if page.contains("#searched\"") && page.contains("#added\"") { Ok(()) } else { Err(page) }
+    });
+    let late = format!(
+        "DO $do$ DECLARE jobs text; BEGIN PERFORM pg_sleep({});
+             SELECT string_agg(b ->> 'job', ' ') INTO jobs FROM ({}) AS b (b);
+             ASSERT jobs = 'added', jobs; END $do$",
+        views::SEARCH_FOR.as_secs_f64() + 0.1,
+        views::BEHIND.replace("$1", "100")
+    );
+    shop.app(&late);
 }

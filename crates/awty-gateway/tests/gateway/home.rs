@@ -1,7 +1,6 @@
 use crate::people::open;
 use crate::shop::{Shop, until};
 use crate::visitor::Browser;
-use awty_gateway::db::views;
 use awty_testkit::Cluster;
 
 /// Loads the page until it has the texts, because on a busy machine the page may give up a search or a count.
@@ -179,30 +178,6 @@ fn a_period_of_thousands_of_years_breaks_no_view_of_another_role() {
         ],
     );
     Browser::of(&shop, &gateway, "app", "read").shows("/", &[]);
-}
-
-#[test]
-fn planned_times_are_searched_for_a_short_time() {
-    let (shop, gateway, _) = open();
-    shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO app"]);
-    shop.app("CREATE FUNCTION works() RETURNS void LANGUAGE sql AS 'SELECT'");
-    shop.app(
-        "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC');
-         SELECT awty.register(job, 'works') FROM (VALUES ('searched'), ('added')) AS j (job);
-         SELECT awty.repeat('searched', every => '1 s', zone => 'UTC', calendar => 'always'); SELECT awty.repeat('added', every => '1 s')",
-    );
-    shop.await_text("SELECT count(*) FROM awty.job_status WHERE last_success_at IS NOT NULL", "2");
-    shop.cluster.execute("postgres", &["ALTER SYSTEM SET awty.enabled = off", "SELECT pg_reload_conf()"]);
-    let browser = Browser::of(&shop, &gateway, "app", "read");
-    comes_to_show(&browser, "/", &["#searched\"", "#added\""]);
-    let late = format!(
-        "DO $do$ DECLARE jobs text; BEGIN PERFORM pg_sleep({});
-             SELECT string_agg(b ->> 'job', ' ') INTO jobs FROM ({}) AS b (b);
-             ASSERT jobs = 'added', jobs; END $do$",
-        views::SEARCH_FOR.as_secs_f64() + 0.1,
-        views::BEHIND.replace("$1", "100")
-    );
-    shop.app(&late);
 }
 
 #[test]
