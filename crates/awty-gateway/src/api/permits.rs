@@ -16,8 +16,8 @@ pub const CHANGES: usize = 3;
 /// Number of database connections that are only for reads and for looking up tokens.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
-/// A read or change that takes longer than this makes its role slow for [`SLOW_FOR`]. This is no longer than the
-/// `lock_timeout` of requests, so that roles whose requests wait for locks become slow, too.
+/// A read or change that takes longer than this makes its role slow for [`SLOW_FOR`]. The time is not above the
+/// `lock_timeout` of requests, so that a role whose requests wait for locks also becomes slow.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;

@@ -1,26 +1,14 @@
 use crate::people::open;
-use crate::shop::{Shop, until};
+use crate::shop::Shop;
 use crate::visitor::Browser;
 use awty_testkit::Cluster;
-
-/// Loads the page until it has the texts, because on a busy machine the page may give up a search or a count.
-fn comes_to_show(browser: &Browser, path: &str, texts: &[&str]) -> String {
-    until(path, || {
-        let page = browser.get(path).text;
-        if texts.iter().all(|text| page.contains(text)) { Ok(page) } else { Err(page) }
-    })
-}
 
 #[test]
 fn a_send_that_fails_and_a_call_that_waits_are_in_the_headline() {
     let (shop, gateway, _) = open();
     let browser = Browser::of(&shop, &gateway, "app", "write");
     shop.app("SELECT awty_http.send('http://127.0.0.1:1099/order', '{\"order\": 1}')");
-    until("the failing send", || {
-        let page = browser.get("/").text;
-        let is_told = page.contains("1 thing fails") && page.contains("attempt 1 failed: ");
-        if is_told && page.contains("http://127.0.0.1:1099") { Ok(()) } else { Err(page) }
-    });
+    browser.comes_to_show("/", &["1 thing fails", "attempt 1 failed: ", "http://127.0.0.1:1099"]);
     shop.await_text("SELECT count(*) FROM awty.future_job_history WHERE outcome = 'failed'", "1");
     browser.shows("/", &["Not yet: 1 check has ended with a problem in the last hour.", "href=\"/history\""]);
     // A call to a blocked target waits instead of failing.
@@ -29,11 +17,7 @@ fn a_send_that_fails_and_a_call_that_waits_are_in_the_headline() {
     shop.app(
         "SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '1 s', jitter => '0', paused => false)",
     );
-    until("the call that waits", || {
-        let page = browser.get("/").text;
-        let found = page.contains("http://127.0.0.1:1098/waits") && page.contains("for longer than its own period");
-        if found && page.contains("fail") { Ok(()) } else { Err(page) }
-    });
+    browser.comes_to_show("/", &["http://127.0.0.1:1098/waits", "for longer than its own period", "fail"]);
 }
 
 #[test]
@@ -46,10 +30,7 @@ fn a_job_whose_last_success_is_older_than_its_period_fails() {
     let browser = Browser::of(&shop, &gateway, "app", "read");
     assert!(!browser.shows("/", &[]).contains("it repeats every"));
     shop.app("CREATE TABLE broken ()");
-    until("the job to be behind", || {
-        let page = browser.get("/").text;
-        if page.contains("it repeats every 1 s") && page.contains("1 thing fails") { Ok(()) } else { Err(page) }
-    });
+    browser.comes_to_show("/", &["it repeats every 1 s", "1 thing fails"]);
     shop.app("SELECT awty.pause('tidy')");
     assert!(!browser.shows("/", &[]).contains("it repeats every"), "a paused job is not behind");
 }
@@ -91,13 +72,10 @@ fn a_cron_expression_has_a_period_too() {
     assert!(!browser.shows("/", &[]).contains("it repeats at"));
     postgres("ALTER SYSTEM SET awty.enabled = off");
     postgres("SELECT pg_reload_conf()");
-    until("awty to be off", || {
-        let page = browser.get("/").text;
-        if page.contains("awty.enabled is off") { Ok(()) } else { Err(page) }
-    });
+    browser.comes_to_show("/", &["awty.enabled is off"]);
     shop.cluster.set_clock(2 * 86_400);
     let text = "it repeats at 0 3 * * *, and it has not succeeded since its last planned time";
-    let page = comes_to_show(&browser, "/", &["1 thing fails", text]);
+    let page = browser.comes_to_show("/", &["1 thing fails", text]);
     assert!(!page.contains("href=\"/jobs#shut\""), "its calendar was closed: {page}");
 }
 
@@ -110,11 +88,11 @@ fn what_comes_has_the_open_hours_of_calendars() {
     let browser = Browser::of(&shop, &gateway, "app", "read");
     for view in ["/", "/slots", "/slots?ahead=1d"] {
         let texts = ["open: always", "<g class=\"band\"><rect x=\"0\" y=\"0.0\"", "The heaviest time begins at"];
-        let page = comes_to_show(&browser, view, &texts);
+        let page = browser.comes_to_show(view, &texts);
         assert!(!page.contains("unused"), "{view}");
     }
-    comes_to_show(&browser, "/slots", &["The heaviest five minutes", "data-label=\"Open\"><div>always</div>"]);
-    comes_to_show(&browser, "/slots?ahead=1d", &["The heaviest hours"]);
+    browser.comes_to_show("/slots", &["The heaviest five minutes", "data-label=\"Open\"><div>always</div>"]);
+    browser.comes_to_show("/slots?ahead=1d", &["The heaviest hours"]);
 }
 
 #[test]
@@ -133,7 +111,7 @@ fn too_many_checks_for_a_chart_are_named_and_not_counted() {
         );
     }
     shop.app("SELECT awty.cancel('e', '1', 'many')");
-    comes_to_show(&browser, "/slots", &["20\u{202f}000 checks are due."]);
+    browser.comes_to_show("/slots", &["20\u{202f}000 checks are due."]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Client, encoded};
 use crate::people::client;
-use crate::shop::{Gateway, Shop};
+use crate::shop::{Gateway, Shop, until};
 
 pub const VIEWS: [&str; 10] =
     ["/", "/alerts", "/rules", "/jobs", "/schedules", "/schedules/new", "/slots", "/history", "/targets", "/why"];
@@ -44,6 +44,17 @@ impl Browser {
             assert!(answer.text.contains(text), "{path} has no {text}: {}", answer.text);
         }
         answer.text
+    }
+
+    /// Loads the page until it has the texts. Use this if a state comes later, or if a busy machine makes the page give up
+    /// a search or a count.
+    #[track_caller]
+    pub fn comes_to_show(&self, path: &str, texts: &[&str]) -> String {
+        until(path, || {
+            let answer = self.get(path);
+            let is_shown = answer.status == 200 && texts.iter().all(|text| answer.text.contains(text));
+            if is_shown { Ok(answer.text) } else { Err(answer.text) }
+        })
     }
 }
 

@@ -10,20 +10,10 @@ use tokio_postgres::types::ToSql;
 pub const MANY: i64 = 1_000;
 pub const MOST_AHEAD: i64 = 20_000;
 
-macro_rules! search_ms {
-    () => {
-        200
-    };
-}
-macro_rules! count_ms {
-    () => {
-        400
-    };
-}
 /// Longest search for planned times in [`BEHIND`], and longest count of checks in [`ahead`]. Together they are shorter
 /// than a slow read of the API, because rights of the visitor that another role gave must not make the visitor slow.
-pub const SEARCH_FOR: Duration = Duration::from_millis(search_ms!());
-pub const COUNT_FOR: Duration = Duration::from_millis(count_ms!());
+pub const SEARCH_FOR: Duration = Duration::from_millis(200);
+pub const COUNT_FOR: Duration = Duration::from_millis(400);
 
 pub const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (
     SELECT FROM awty.rule AS r CROSS JOIN LATERAL (
@@ -93,7 +83,7 @@ pub const BEHIND: &str = concat!(
     WHERE j.function_name IS NOT NULL AND NOT s.paused
       AND NOT EXISTS (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND c.attempt > 0)
       AND (CASE WHEN r.cron IS NULL AND r.calendar IS NULL THEN s.last_success_at + least(r.every, '36525 days')
-              WHEN pg_catalog.clock_timestamp() > pg_catalog.statement_timestamp() + '", search_ms!(), " ms' THEN NULL
+              WHEN pg_catalog.clock_timestamp() > pg_catalog.statement_timestamp() + $2::text::interval THEN NULL
               ELSE (SELECT o.at + r.jitter FROM awty_http_internal.coming(r.every, r.cron, r.zone, s.last_success_at, 1, r.starts, r.calendar) AS o (at)) END
           < pg_catalog.clock_timestamp() - 2 * pg_catalog.current_setting('awty.slot')::interval
         OR coalesce(s.last_failure_at > s.last_success_at, s.last_failure_at IS NOT NULL))
@@ -104,7 +94,7 @@ pub const DUE_AHEAD: &str = "SELECT pg_catalog.count(*) FROM (
             SELECT FROM awty.future_job AS c
             WHERE c.job = j.job AND NOT c.held AND c.next_check_at <= pg_catalog.now() + $1::text::interval ORDER BY c.next_check_at LIMIT $2) AS f
         LIMIT $2) AS due";
-const BRIEFLY: &str = concat!("SELECT pg_catalog.set_config('statement_timeout', '", count_ms!(), "ms', true)");
+const BRIEFLY: &str = "SELECT pg_catalog.set_config('statement_timeout', $1, true)";
 pub const AHEAD: &str = "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'job', f.job, 'checks', f.checks)
     FROM awty.forecast($1::text::interval, $2::text::interval) AS f";
 pub const NEXT_DUE: &str = "SELECT pg_catalog.to_jsonb(pg_catalog.min(f.next_check_at)) FROM awty.job AS j CROSS JOIN LATERAL (
@@ -139,6 +129,11 @@ pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_cata
         FROM (SELECT t.state, pg_catalog.concat(coalesce(t.target, 'each target'), ' of job \"', t.job, '\": ', t.why) AS what
             FROM (SELECT a.* FROM awty.target AS a LIMIT 2000) AS t WHERE t.state IN ('blocked', 'open', 'full')) AS w) AS t";
 
+/// The length as PostgreSQL reads it, both as an interval and as a setting.
+fn in_ms(length: Duration) -> String {
+    format!("{} ms", length.as_millis())
+}
+
 async fn number(request: &Request, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<i64, Trouble> {
     let row = request.rows_by_index(sql, values).await?.pop();
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(0))
@@ -170,7 +165,7 @@ pub async fn last_hour(request: &Request) -> Result<Value, Trouble> {
 }
 
 pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {
-    all(request, BEHIND, &[&limit]).await
+    all(request, BEHIND, &[&limit, &in_ms(SEARCH_FOR)]).await
 }
 
 /// Returns the number of checks by job and step. Returns `None` if more than [`MOST_AHEAD`] checks will be due, or if
@@ -180,7 +175,7 @@ pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Option<
         return Ok(None);
     }
     request.maybe("SAVEPOINT counting", &[]).await?;
-    request.maybe(BRIEFLY, &[]).await?;
+    request.maybe(BRIEFLY, &[&in_ms(COUNT_FOR)]).await?;
     let counted = match all(request, AHEAD, &[&ahead, &step]).await {
         Ok(rows) => Some(rows),
         Err(trouble) if trouble.is("57014") => None,
