@@ -152,7 +152,8 @@ BEGIN ATOMIC
              -- awty keeps the failures of a target for a day. Therefore the query omits targets that have no checks
              -- left.
              OR b.state = 'open' AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.job = b.job AND f.entity_name = b.target AND NOT f.held)
-          ORDER BY b.job, b.target LIMIT 20) AS t
+          ORDER BY awty_internal.can_become(j.role) DESC, row_number() OVER (PARTITION BY j.role::oid ORDER BY b.job, b.target), b.job, b.target
+          LIMIT 20) AS t
     UNION ALL
     SELECT 'warning', format('checks of job "%s" are more than ten slots late', o.job),
         format('the oldest has been due since %s; %s', o.next_check_at, o.why),
@@ -167,18 +168,18 @@ BEGIN ATOMIC
     SELECT 'warning', format('the repetition of job "%s" for "%s" "%s" %s', s.job, s.entity_name, s.entity_key,
             CASE WHEN s.next_check_at IS NULL THEN 'has no pending check' ELSE 'ends after its pending check' END),
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
-    -- Looks at 2000 repetitions, because a role may have very many. Searches the times of 100 repetitions at most, because
-    -- one search can take milliseconds. The caller's repetitions come first.
+    -- Searches the times of 100 repetitions at most, because one search can take milliseconds. The caller's repetitions
+    -- come first, and then each role in turn, so that no role can hide the repetitions of another role.
     FROM (
         SELECT r.job, r.entity_name, r.entity_key
-        FROM (SELECT o.job, o.entity_name, o.entity_key, o.zone,
+        FROM (SELECT o.job, o.entity_name, o.entity_key, o.zone, o.repeated_by,
                   (awty_internal.can_become(o.repeated_by) OR awty_internal.can_become(j.role)) IS TRUE AS is_own
               FROM awty_internal.repetition AS o LEFT JOIN awty.job AS j ON j.job = o.job
-              ORDER BY is_own DESC LIMIT 2000) AS r
+              ORDER BY is_own DESC LIMIT 100000) AS r
         WHERE NOT awty_internal.knows_zone(r.zone)
            OR NOT EXISTS (SELECT FROM awty.future_job AS f
                           WHERE f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job OFFSET 0)
-        ORDER BY r.is_own DESC LIMIT 100) AS few
+        ORDER BY r.is_own DESC, row_number() OVER (PARTITION BY r.repeated_by::oid) LIMIT 100) AS few
     CROSS JOIN LATERAL (
         SELECT t.* FROM awty_internal.standstill AS t
         WHERE t.entity_name = few.entity_name AND t.entity_key = few.entity_key AND t.job = few.job OFFSET 0
@@ -202,6 +203,12 @@ BEGIN ATOMIC
     SELECT 'error', format('rule "%s" has stopped', r.rule), unable.why[1], unable.why[2]
     FROM awty.rule AS r CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
     WHERE unable.why IS NOT NULL
+    UNION ALL
+    SELECT 'warning', format('rule "%s" has not seen all rows that are older than the rule', r.rule), 'the check that goes through these rows was cancelled or has failed',
+        'Call awty.watch() again with the same arguments.'
+    FROM awty.rule AS r
+    WHERE r.walk <> 'done'
+      AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.entity_name = 'awty.backfill' AND f.entity_key = r.rule AND f.job = r.rule OFFSET 0)
     UNION ALL
     SELECT 'error', format('rule "%s" cannot tell its alerts', u.rule),
         format('%s; the alert of "%s" waits since %s', u.why, u.entity_key, u.since), u.fix

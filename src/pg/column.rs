@@ -1,6 +1,6 @@
 use super::catalog;
 use super::table::{kind_name, quoted};
-use super::text::{self, Text, utf8};
+use super::text::{Text, utf8};
 use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Column {
     }
 
     pub fn text(&self) -> Text {
-        Text::from(text::server(&self.name).as_c_str())
+        Text::of_utf8(&self.name)
     }
 
     pub fn quoted(&self) -> String {

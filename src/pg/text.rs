@@ -25,6 +25,17 @@ impl Text {
         unsafe { Self(pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(text.cast_mut_ptr())).to_vec()) }
     }
 
+    /// Converts `text` to the database's encoding. Raises 22P05 if the encoding lacks a character.
+    pub fn of_utf8(text: &str) -> Self {
+        server(text).as_c_str().into()
+    }
+
+    /// Returns the text in UTF-8, without a loss. [`fmt::Display`] is for messages.
+    pub fn utf8(&self) -> String {
+        // SAFETY: the C string lives until the end of the call.
+        unsafe { utf8(super::catalog::c_name(&self.0).as_ptr()) }
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,6 +1,7 @@
-use super::text::utf8;
+use super::text::Text;
 use super::unbound;
 use pgrx::pg_sys;
+use std::ffi::CStr;
 use std::num::NonZeroUsize;
 
 #[derive(Clone, Copy)]
@@ -43,11 +44,11 @@ impl Firing {
             }
     }
 
-    pub fn argument(self) -> Option<String> {
+    pub fn argument(self) -> Option<Text> {
         // SAFETY: the trigger has `tgnargs` arguments, and each is a C string.
         unsafe {
             let trigger = &*(*self.0).tg_trigger;
-            (trigger.tgnargs > 0).then(|| utf8(*trigger.tgargs))
+            (trigger.tgnargs > 0).then(|| Text::from(CStr::from_ptr(*trigger.tgargs)))
         }
     }
 

@@ -115,7 +115,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
 
     let job = rights::schedulable_job(&name)?;
     function::check(&job)?;
-    terms.calendar = calendar.as_ref().map(Text::to_string);
+    terms.calendar.clone_from(&calendar);
     // Lock order: first the calendar, then the check, as in `awty.create_calendar()`.
     let known = calendar.map(|calendar| calendar::for_use(&calendar, job.role)).transpose()?;
     let calendar = known.map(|known| Rc::clone(&known.calendar));

@@ -48,9 +48,10 @@ pub fn repetition(
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let terms = &stored.terms;
     let zone = zone::find(&terms.zone)?;
-    let subject = [&*stored.job, &*stored.entity_name, &*stored.entity_key];
-    let calendar = terms.calendar.as_deref().and_then(|name| stored_calendar(&Text::from(name)));
-    let repetition = repetition(terms, rhythm(terms).ok()?, zone, calendar, subject, width);
+    let subject = [&stored.job, &stored.entity_name, &stored.entity_key].map(Text::to_string);
+    let calendar = terms.calendar.as_ref().and_then(stored_calendar);
+    let repetition =
+        repetition(terms, rhythm(terms).ok()?, zone, calendar, subject.each_ref().map(String::as_str), width);
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 

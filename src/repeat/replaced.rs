@@ -49,7 +49,7 @@ impl Users {
     pub fn of(calendar: &Text) -> Self {
         let pending = repetition::of_checks(&repetition::lock_users(calendar));
         let with_job = |pending: Pending| {
-            let job = job::find(&Text::from(pending.repetition.job.as_str()))?.ok()?;
+            let job = job::find(&pending.repetition.job)?.ok()?;
             let before = of(&pending.repetition, job.options.limits.width);
             Some((pending, job, before))
         };

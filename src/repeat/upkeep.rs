@@ -2,7 +2,6 @@
 
 use super::of;
 use super::statements::{repetition, upkeep};
-use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::{self, wakeup};
 use crate::store::job::{self, Job};
@@ -34,7 +33,7 @@ pub fn repair(now: Time) {
 fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
     let until = Some(clock::mono().plus(LONGEST));
     for stored in upkeep::lock(alone) {
-        if let Some(Ok(job)) = job::find(&Text::from(stored.job.as_str()))
+        if let Some(Ok(job)) = job::find(&stored.job)
             && let Some(plan) = of(&stored, job.options.limits.width)
         {
             match plan.begin(now) {
@@ -59,7 +58,7 @@ pub fn compute_again(after: i64, now: Time) -> Option<i64> {
     }
     for pending in repetition::of_checks(&upkeep::lock_pending(&checks)) {
         let stored = &pending.repetition;
-        let Some(Ok(job @ Job { options, .. })) = job::find(&Text::from(stored.job.as_str())) else { continue };
+        let Some(Ok(job @ Job { options, .. })) = job::find(&stored.job) else { continue };
         let Some(plan) = of(stored, options.limits.width) else { continue };
         let slot = plan.with_new_zone_data(&pending.occurrence, now);
         if slot != pending.occurrence.first {

@@ -56,24 +56,24 @@ fn call(rule: &Rule, table: &Described) -> String {
     let mut args = vec![quote(&table.qualified())];
     let mut named = |name: &str, value: String| args.push(format!("{name} => {value}"));
     if let Some(since) = &terms.since {
-        named("since", quote(&since.to_string()));
+        named("since", quote(&since.utf8()));
     }
     if let Some(due) = &terms.due {
-        named("due", quote(&due.to_string()));
+        named("due", quote(&due.utf8()));
     }
-    named("until", quote(&terms.until.to_string()));
+    named("until", quote(&terms.until.utf8()));
     if let Some(within) = terms.within {
         named("within", quote(&interval(within, is_open_time)));
     }
     if let Some(calendar) = &terms.calendar {
-        named("calendar", quote(&calendar.to_string()));
+        named("calendar", quote(&calendar.utf8()));
     }
     if !terms.escalate.is_empty() {
         let levels: Vec<String> = terms.escalate.iter().map(|level| interval(*level, is_open_time)).collect();
         named("escalate", quote(&format!("{{{}}}", levels.join(", "))));
     }
     if let Some(stopped) = &terms.stopped {
-        named("stopped", quote(&stopped.to_string()));
+        named("stopped", quote(&stopped.utf8()));
     }
     if !terms.remind.is_empty() {
         let lengths: Vec<String> = terms.remind.iter().map(|length| interval(*length, is_open_time)).collect();
@@ -84,17 +84,18 @@ fn call(rule: &Rule, table: &Described) -> String {
     }
     for (argument, function) in [("call", &terms.call), ("call_cleared", &terms.call_cleared)] {
         if let Some((schema, name)) = function {
-            named(argument, quote(&format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()))));
+            named(argument, quote(&format!("{}.{}", quoted(&schema.utf8()), quoted(&name.utf8()))));
         }
     }
     if let Some(channel) = &terms.notify {
-        named("notify", quote(&channel.to_string()));
+        named("notify", quote(&channel.utf8()));
     }
     if terms.existing.as_bytes() != b"upcoming" {
         named("existing", quote(&terms.existing.to_string()));
     }
-    if rule.name.to_string() != table.name {
-        named("rule", quote(&rule.name.to_string()));
+    let name = rule.name.utf8();
+    if name != table.name {
+        named("rule", quote(&name));
     }
     if terms.role != table.owner {
         named("run_as", quote(&catalog::role_label(terms.role)));

@@ -1,5 +1,5 @@
 use super::statements::{alert, rule_check, stop};
-use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule};
+use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule, walk};
 use crate::calendar;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB, MAX_RULE_LENGTH};
@@ -65,22 +65,22 @@ fn watch_table(args: &Args) -> Result<Text> {
         Err(Error::TooLong { max, .. }) => return Err(WatchError::NameTooLong { max }.into()),
         given => given?,
     };
-    let name = match name {
-        Some(name) => name,
-        None => Text::from(table.name.as_str()),
-    };
+    let name = name.unwrap_or_else(|| Text::of_utf8(&table.name));
     let terms = terms(args, Expressions { until, since, due, stopped }, &table)?;
     let now = clock::now();
     let levels = terms.levels().map_err(WatchError::Levels)?;
     refuse_unreachable(&terms, &levels, now)?;
-    let entity_name = Text::from(table.name.as_str());
+    let entity_name = Text::of_utf8(&table.name);
     let old = in_the_way(&name)?;
     let replaces = match &old {
         Some(old) => match table::describe(old.relation) {
             Some(other) if other.oid != table.oid => {
                 return Err(WatchError::OtherTable { rule: name.to_string(), relation: other.qualified() }.into());
             }
-            _ if old.terms == terms && functions::fault(old, &table).is_none() => return Ok(name),
+            _ if old.terms == terms && functions::fault(old, &table).is_none() => {
+                walk::go_on(old, now);
+                return Ok(name);
+            }
             _ if old.terms == terms || args.get::<bool>(10).unwrap_or(false) => true,
             _ => return Err(WatchError::RuleExists { rule: name.to_string(), own: true }.into()),
         },
@@ -88,6 +88,7 @@ fn watch_table(args: &Args) -> Result<Text> {
     };
     if replaces {
         drop(job::lock(&name)); // waits before drop_all() locks the table against reads
+        rule_check::lock_special(&name, [BACKFILL, SWEEP]);
     }
     rule_objects::drop_all(&name, &table);
     let mut expressions = vec![("until", &there)];

@@ -67,10 +67,12 @@ pub fn follow_calendar(name: &Text, now: Time) {
     names.dedup();
     // Locks the rules in the order of their names, so that two changes of calendars cannot deadlock.
     for rule in &names {
+        // Locks the check before the rule, as `awty.unwatch()` does.
+        if let Some(Ok(job)) = job::find(rule) {
+            rule_check::restart_special(rule, BACKFILL, now, job.role);
+            wakeup::at_commit(job.runner(), clock::to_timestamp(now));
+        }
         rule::walk_moved(rule);
-        let Some(Ok(job)) = job::find(rule) else { continue };
-        rule_check::restart_special(rule, BACKFILL, now, job.role);
-        wakeup::at_commit(job.runner(), clock::to_timestamp(now));
     }
 }
 

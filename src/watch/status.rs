@@ -5,6 +5,7 @@ use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_ENTITY_KEY, MAX_JOB};
 use crate::error::Result;
 use crate::pg::table;
+use crate::pg::text::Text;
 use crate::rule::statements::{rule, rule_objects};
 use crate::rule::{fault, functions};
 use crate::store::from_timestamptz;
@@ -16,16 +17,16 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 calls! {
-    fn cannot_watch -> Option<Vec<String>> = rule_trouble;
+    fn cannot_watch -> Option<Vec<Text>> = rule_trouble;
     fn next_level_at -> Option<TimestampWithTimeZone> = next_level;
 }
 
-fn rule_trouble(args: &Args) -> Result<Option<Vec<String>>> {
+fn rule_trouble(args: &Args) -> Result<Option<Vec<Text>>> {
     let Some(rule) = rule::find(&args.name(0, "rule", MAX_JOB)?) else { return Ok(None) };
     let Some(table) = table::describe(rule.relation) else { return Ok(None) };
     Ok(functions::fault(&rule, &table).map(|fault| {
         let (why, fix) = fault::words(&rule, &table, &fault);
-        vec![why, fix]
+        [why, fix].map(|text| Text::of_utf8(&text)).into()
     }))
 }
 
@@ -55,5 +56,5 @@ fn next_level(args: &Args) -> Result<Option<TimestampWithTimeZone>> {
 fn is_trigger_of(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     let args = Args::new(fcinfo);
     let (rule, trigger) = (args.name(0, "rule", MAX_JOB)?, args.text(1, "trigger", MAX_JOB)?);
-    Ok(trigger.is_some_and(|trigger| rule_objects::is_trigger_name(&rule, &trigger.to_string())))
+    Ok(trigger.is_some_and(|trigger| rule_objects::is_trigger_name(&rule, &trigger)))
 }

@@ -8,7 +8,6 @@ use crate::error::{Error, Result, WatchError};
 use crate::pg::relations::{self, Purpose};
 use crate::pg::reraise::raising;
 use crate::pg::table;
-use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
 use crate::rule::fault::stopped;
 use crate::rule::{Missing, Watched};
@@ -49,14 +48,15 @@ pub unsafe extern "C-unwind" fn check_rows_wrapper(fcinfo: pg_sys::FunctionCallI
 fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     let firing = Firing::of(fcinfo).ok_or(Error::NotTrigger { function: "awty_internal.row_changed()" })?;
     let Some(name) = firing.argument() else { return Ok(()) };
+    let rule = || name.to_string();
     relations::lock(Purpose::Write);
-    let watched = match Watched::find(&Text::from(name.as_str())) {
+    let watched = match Watched::find(&name) {
         Ok(watched) => watched,
-        Err(missing) => return warn_of(missing, name, firing),
+        Err(missing) => return warn_of(missing, rule(), firing),
     };
     if !firing.is_on(watched.rule.relation) {
         let relation = table::describe(firing.table()).map(|table| table.qualified()).unwrap_or_default();
-        return Err(WatchError::ForeignTrigger { rule: name, relation }.into());
+        return Err(WatchError::ForeignTrigger { rule: rule(), relation }.into());
     }
     let written = match (firing.is_for_row(), firing.has_new_rows()) {
         (true, _) if firing.arguments() > 1 => written::stopped(&watched, firing),
@@ -66,10 +66,10 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     };
     rights::warn_if_nothing_runs();
     written.map_err(|refused| match refused {
-        Refusal::Changed => WatchError::Changed { rule: name }.into(),
+        Refusal::Changed => WatchError::Changed { rule: rule() }.into(),
         Refusal::KeyTooLong(max) => {
             let relation = watched.source.table.qualified();
-            WatchError::KeyTooLong { rule: name, relation, max }.into()
+            WatchError::KeyTooLong { rule: rule(), relation, max }.into()
         }
     })
 }

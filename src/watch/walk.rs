@@ -4,11 +4,11 @@
 use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};
 use super::stops::{Clocks, Seeing};
-use super::{SWEEP, pieces};
+use super::{BACKFILL, SWEEP, pieces};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
-use crate::rule::statements::rule::{self, Walk};
+use crate::rule::statements::rule::{self, Rule, Walk};
 use crate::rule::statements::watched::WatchedRow;
 use crate::shmem::wakeup;
 use awty_core::watch::{self, Alert, RowState, Stops};
@@ -17,6 +17,14 @@ use chrono::TimeDelta;
 use std::collections::{HashMap, HashSet};
 
 const POLL: TimeDelta = TimeDelta::seconds(5);
+
+/// Schedules the check of a walk that has not ended, in case somebody has cancelled this check.
+pub fn go_on(rule: &Rule, now: Time) {
+    if rule.walk != Walk::Done {
+        rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);
+        wakeup::at_commit(Some(rule.terms.role), clock::to_timestamp(now));
+    }
+}
 
 /// Returns when to continue, or `None` if all rows were visited.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
@@ -55,7 +63,9 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
     let comes_again = rule.walk != Walk::Again && rule.walk_after.is_some();
     if comes_again || rule.walk == Walk::Again {
         // Restarts a running sweep, because it may have used the old calendar.
-        rule_check::restart_special(&rule.name, SWEEP, now, watched.job.role);
+        if !rule_check::restart_special_if_free(&rule.name, SWEEP, now, watched.job.role) {
+            return Some(later(now, POLL));
+        }
         rule::sweep_anew(&rule.name);
         wakeup::at_commit(watched.job.runner(), clock::to_timestamp(now));
     }

@@ -102,12 +102,17 @@ fn repetitions_that_stand_still_make_no_long_explanation_and_no_long_list_of_fin
         );
         field.sql(role, &calendar("mon-sun 12:00-13:00", ", replace => true"));
     };
+    let healthy = "awty.repeat('healthy', every => '1 hour', entity_name => 'healthy', entity_key => n::text)";
+    field.sql(
+        "mallory",
+        &format!("SELECT awty.register('healthy'); SELECT {healthy} FROM generate_series(1, 2100) AS n"),
+    );
     stand_still("mallory", "SELECT 'his' || n FROM generate_series(1, 130) AS n");
     stand_still("alice", "SELECT 'own'");
     field.cluster.await_sql(
         DB,
         "all to stand still",
-        "SELECT count(*) = 131 AND max(next_check_at) IS NULL FROM awty.repetition",
+        "SELECT count(*) = 131 AND max(next_check_at) IS NULL FROM awty.repetition WHERE job <> 'healthy'",
     );
     let shown = "SELECT concat_ws(' ', count(*) FILTER (WHERE detail LIKE 'calendar \"%\" is closed at all its moments; %'),
         count(*) FILTER (WHERE job = 'own' AND event = 'waiting'), string_agg(detail, ';') FILTER (WHERE event = 'left out')) FROM awty.explain('orders', 0)";
@@ -116,6 +121,28 @@ fn repetitions_that_stand_still_make_no_long_explanation_and_no_long_list_of_fin
         "SELECT concat_ws(' ', count(*), count(*) FILTER (WHERE finding LIKE '%job \"own\"%')) FROM awty.doctor()
         WHERE detail LIKE 'calendar \"%\" is closed at all its moments'";
     assert_eq!(field.one::<String>("alice", found), "100 1");
+    assert_eq!(field.one::<String>("postgres", found), "100 1");
+}
+
+#[test]
+fn blocked_targets_of_another_role_hide_no_blocked_target() {
+    let field = Field::new();
+    let block = |role: &str, job: &str, targets: i32| {
+        field.sql(
+            role,
+            &format!(
+                "SELECT awty.register('{job}'); SELECT awty.allow('{job}', 'alice', 'read');
+                 SELECT awty.alter_target('{job}', 't' || n, blocked_until => now() + interval '1 hour') FROM generate_series(1, {targets}) AS n"
+            ),
+        );
+    };
+    block("mallory", "aaa", 20);
+    block("alice", "own", 1);
+    let found =
+        "SELECT concat_ws(' ', count(*), count(*) FILTER (WHERE finding LIKE '%job \"own\"%')) FROM awty.doctor()
+        WHERE finding LIKE 'target %'";
+    assert_eq!(field.one::<String>("alice", found), "20 1");
+    assert_eq!(field.one::<String>("postgres", found), "20 1");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct Definition {
     pub ends: Option<Time>,
     pub jitter: TimeDelta,
     pub catch_up: TimeDelta,
-    pub calendar: Option<String>,
+    pub calendar: Option<Text>,
 }
 
 pub struct Subject {
@@ -38,9 +38,9 @@ pub struct Subject {
 #[derive(Clone, Debug)]
 pub struct StoredRepetition {
     pub id: i64,
-    pub job: String,
-    pub entity_name: String,
-    pub entity_key: String,
+    pub job: Text,
+    pub entity_name: Text,
+    pub entity_key: Text,
     pub terms: Definition,
 }
 
@@ -205,7 +205,7 @@ fn written(subject: &Subject, terms: &Definition) -> [Arg; 14] {
         subject.args,
         arg(subject.repeated_by),
         time(subject.repeated_at),
-        terms.calendar.as_deref().map(|calendar| Text::from(calendar).datum()),
+        terms.calendar.as_ref().map(Text::datum),
     ]
 }
 
@@ -216,9 +216,9 @@ impl typed::Row for StoredRepetition {
         let length = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
         Some(StoredRepetition {
             id: rows.get(row, 1)?,
-            job: text(2)?,
-            entity_name: text(3)?,
-            entity_key: text(4)?,
+            job: rows.get(row, 2)?,
+            entity_name: rows.get(row, 3)?,
+            entity_key: rows.get(row, 4)?,
             terms: Definition {
                 every: rows.get::<Interval>(row, 5).map(|every| (every.months(), every.days(), every.micros())),
                 cron: text(6),
@@ -227,7 +227,7 @@ impl typed::Row for StoredRepetition {
                 ends: moment(9),
                 jitter: length(10),
                 catch_up: length(11),
-                calendar: text(12),
+                calendar: rows.get(row, 12),
             },
         })
     }

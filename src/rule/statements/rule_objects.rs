@@ -29,16 +29,16 @@ pub fn events(has_stopped: bool) -> &'static [&'static str] {
 }
 
 fn trigger_name(rule: &Text, event: &str) -> String {
-    object_name(&rule.to_string(), &format!("_{}", event.to_lowercase()))
+    object_name(&rule.utf8(), &format!("_{}", event.to_lowercase()))
 }
 
-pub fn is_trigger_name(rule: &Text, name: &str) -> bool {
-    EVENTS.iter().any(|event| trigger_name(rule, event) == name)
+pub fn is_trigger_name(rule: &Text, name: &Text) -> bool {
+    EVENTS.iter().any(|event| Text::of_utf8(&trigger_name(rule, event)) == *name)
 }
 
 pub fn function_name(rule: &Text, argument: &str) -> String {
     let suffix = if argument == "until" { String::new() } else { format!("_{argument}") };
-    object_name(&rule.to_string(), &suffix)
+    object_name(&rule.utf8(), &suffix)
 }
 
 pub fn result_type(argument: &str) -> pg_sys::Oid {
@@ -47,7 +47,7 @@ pub fn result_type(argument: &str) -> pg_sys::Oid {
 
 /// A dump includes this comment, so that awty can recognise the functions of an ended rule.
 fn comment(rule: &Text) -> String {
-    format!("awty: judges the rows of rule \"{rule}\"")
+    format!("awty: judges the rows of rule \"{}\"", rule.utf8())
 }
 
 statement! {
@@ -57,7 +57,7 @@ statement! {
 }
 
 fn is_awtys(rule: &Text, function: &Procedure) -> bool {
-    has_comment(function.oid, Text::from(comment(rule).as_str()))
+    has_comment(function.oid, Text::of_utf8(&comment(rule)))
 }
 
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
@@ -161,7 +161,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         Kind::Plain => format!("REFERENCING NEW TABLE AS {NEW_ROWS} FOR EACH STATEMENT"),
         _ => "FOR EACH ROW".into(),
     };
-    let argument = format!("'{}'", rule.to_string().replace('\'', "''"));
+    let argument = format!("'{}'", rule.utf8().replace('\'', "''"));
     let changes = changes.join(" OR ");
     let create = |name: &str, event: &str, how: &str, arguments: &str| {
         let name = quoted(&trigger_name(rule, name));
@@ -230,7 +230,7 @@ statement!(
 );
 
 fn read(rows: &Rows) -> Vec<Trigger> {
-    rows.all(|row| Some(Trigger { name: rows.get::<Text>(row, 1)?.to_string(), enabled: rows.get(row, 2)? }))
+    rows.all(|row| Some(Trigger { name: rows.get::<Text>(row, 1)?.utf8(), enabled: rows.get(row, 2)? }))
 }
 
 pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
@@ -241,7 +241,7 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
 /// Searches triggers by name first, because a table may have thousands of triggers. If a trigger is missing, searches
 /// all, because the owner may have renamed it.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
-    let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
+    let names: Vec<Text> = events.iter().map(|event| Text::of_utf8(&trigger_name(rule, event))).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
     let named = select_named_triggers().query(&args, read);
     if named.len() == events.len() { named } else { triggers(rule, table) }
@@ -274,7 +274,7 @@ pub fn drop_all(rule: &Text, table: &Described) {
 
 fn has_trigger(table: &Described, name: &str) -> bool {
     const SQL: &str = "SELECT 1 FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid OPERATOR(pg_catalog.=) $1 AND t.tgname OPERATOR(pg_catalog.=) $2";
-    let args = [crate::store::arg(table.oid), Some(Text::from(name).datum())];
+    let args = [crate::store::arg(table.oid), Some(Text::of_utf8(name).datum())];
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 

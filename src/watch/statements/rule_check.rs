@@ -170,6 +170,26 @@ pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::
     waiting_for(rule, put);
 }
 
+/// Restarts a walk or a sweep like [`restart_special`], but never waits: the caller has locked checks of the rule, and
+/// the client that has locked this check may wait for them. Returns whether the check was free.
+pub fn restart_special_if_free(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) -> bool {
+    let (name, keys) = (Text::from(entity_name), std::slice::from_ref(rule));
+    let is_free = lock_free_all(rule, &name, keys).len() == select_pending(rule, &name, keys).len();
+    if is_free {
+        put_all(rule, &name, keys, &[now], role, now);
+    }
+    is_free
+}
+
+/// Locks checks of walks and sweeps before the rule itself, as a change of a calendar does.
+pub fn lock_special(rule: &Text, entity_names: [&str; 2]) {
+    waiting_for(rule, || {
+        for name in entity_names {
+            lock_one(rule, &Text::from(name), rule);
+        }
+    });
+}
+
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     keep_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
 }

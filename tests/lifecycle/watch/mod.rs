@@ -3,6 +3,7 @@ mod calls;
 mod cleared;
 mod copies;
 mod crowd;
+mod encodings;
 mod errors;
 mod holds;
 mod keys;

@@ -218,3 +218,34 @@ fn an_update_ends_a_stop_beside_the_walk() {
         assert_eq!(state(&shop), "late -; pending 1 2", "{moment}");
     }
 }
+
+/// While `awty.unwatch()` waits for the walk's lock on the table, the walk comes to the check of the sweep, which
+/// `awty.unwatch()` has locked.
+#[test]
+fn a_walk_and_the_end_of_its_rule_do_not_wait_for_each_other() {
+    let shop = watched("");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}); INSERT INTO shop.orders (id) VALUES (2)"));
+    await_state(&shop, "late 1:1; pending 2");
+    shop.run(
+        "CREATE FUNCTION shop.gate(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM pg_advisory_lock_shared(1); PERFORM pg_advisory_unlock_shared(1); RETURN true; END $$;
+         SELECT awty.pause('orders');
+         SELECT awty.watch('shop.orders', since => 'placed_at', until => $$shop.gate(id) AND status <> 'UNSHIPPED'$$, within => '3 hours', replace => true);
+         SELECT awty.hold('awty.sweep', 'orders', 'orders')",
+    );
+    let (mut gate, mut ends) = (shop.client(), shop.client());
+    gate.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
+    shop.run("SELECT awty.resume('orders')");
+    shop.await_true(
+        "the walk at the gate",
+        "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)",
+    );
+    let ended = std::thread::spawn(move || ends.batch_execute("SELECT awty.unwatch('orders')"));
+    shop.await_true(
+        "the end of the rule to wait for the walk",
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE '%unwatch%' AND wait_event_type = 'Lock')",
+    );
+    gate.batch_execute("SELECT pg_advisory_unlock(1)").unwrap();
+    ended.join().unwrap().unwrap();
+    assert!(!shop.cluster.log_since(0).contains("deadlock detected"));
+}

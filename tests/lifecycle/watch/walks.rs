@@ -109,6 +109,18 @@ fn a_walk_ends_although_the_table_is_emptied() {
 }
 
 #[test]
+fn a_walk_whose_check_was_cancelled_is_found_and_goes_on() {
+    let shop = filled();
+    let watch = "SELECT awty.watch('shop.orders', since => 'placed_at', until => 'false', within => '1 hour')";
+    shop.run(&format!("BEGIN; {watch}; SELECT awty.cancel('awty.backfill', 'orders', 'orders'); COMMIT"));
+    let found = "SELECT count(*) FROM awty.doctor() WHERE finding = 'rule \"orders\" has not seen all rows that are older than the rule'";
+    assert_eq!(shop.cluster.value::<i64>("postgres", found), 1);
+    shop.run(watch);
+    shop.await_true("the end of the walk", "SELECT walk = 'done' FROM awty.rule");
+    assert_eq!(shop.cluster.value::<i64>("postgres", found), 0);
+}
+
+#[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
     const ROWS: i64 = 20_000;
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.catch_up_rate", "0").start());
