@@ -77,7 +77,8 @@ pub struct Permit {
     role: Arc<Role>,
     changes: bool,
     began: OnceLock<Instant>,
-    _parts: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
+    of_role: Arc<OwnedSemaphorePermit>,
+    _of_all: [Option<OwnedSemaphorePermit>; 2],
 }
 
 impl Permit {
@@ -85,6 +86,11 @@ impl Permit {
     /// connection does not make a request slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
+    }
+
+    /// Returns the part of the permit that no other role can need.
+    pub fn of_role(&self) -> Arc<OwnedSemaphorePermit> {
+        self.of_role.clone()
     }
 }
 
@@ -155,7 +161,7 @@ impl Permits {
             None
         };
         let of_changes = if changes { Some(free(&self.changes, 1).await?) } else { None };
-        Ok(Permit { role, changes, began: OnceLock::new(), _parts: (of_role, of_slow, of_changes) })
+        Ok(Permit { role, changes, began: OnceLock::new(), of_role: Arc::new(of_role), _of_all: [of_slow, of_changes] })
     }
 }
 

@@ -53,6 +53,32 @@ pub struct Changes {
     pub asked: Option<(&'static str, String)>,
 }
 
+impl Booking {
+    /// Replaces all other characters than ASCII by question marks, because a database that is not in UTF-8 can lack them.
+    /// Returns whether this changed the booking.
+    pub fn become_ascii(&mut self) -> bool {
+        let mut result = self.result.to_string();
+        let message = match &mut self.answer {
+            Answer::Fail(failure) => Some(&mut failure.message),
+            Answer::Complete { .. } => None,
+        };
+        let note = self.wait.as_mut().map(|wait| &mut wait.note);
+        let asked = self.changes.as_mut().and_then(|changes| changes.asked.as_mut()).map(|(_, why)| why);
+        let texts = [Some(&mut result), message, note, asked].into_iter().flatten();
+        let mut is_changed = false;
+        for text in texts.filter(|text| !text.is_ascii()) {
+            *text = ascii(text);
+            is_changed = true;
+        }
+        self.result = serde_json::from_str(&result).unwrap_or_default();
+        is_changed
+    }
+}
+
+fn ascii(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
+}
+
 const TERMS: &str =
     "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.set_config('lock_timeout', $1, true)";
 const COMPLETE: &str = "SELECT awty.complete_many($1, $2, $3)";

@@ -30,6 +30,8 @@ const CREATE: &str =
 /// Ends the database session of a request, unless the request's transaction has already ended.
 const TERMINATE: &str = "SELECT pg_catalog.pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity AS a
     WHERE a.pid OPERATOR(pg_catalog.=) $1 AND a.xact_start OPERATOR(pg_catalog.=) $2";
+const IS_THERE: &str = "SELECT FROM pg_catalog.pg_stat_activity AS a
+    WHERE a.pid OPERATOR(pg_catalog.=) $1 AND a.xact_start OPERATOR(pg_catalog.=) $2";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 /// Makes PostgreSQL read the first rows of a job or rule in the order of an index. Without statistics, it expects few
@@ -42,6 +44,8 @@ const AS_USUAL: &str =
 const LONGEST_NAME: usize = 63;
 /// Maximum time for the rollback of an abandoned request.
 const UNDO: Duration = Duration::from_secs(5);
+/// Pause between two looks at a session that does not end.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Refuses long names, because PostgreSQL would cut the name, and the cut name may belong to another role.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
@@ -76,10 +80,17 @@ impl Db {
             .await
     }
 
-    pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
+    /// The request keeps `place` until its transaction has ended, or until the gateway has terminated its session. It keeps
+    /// `of_role` until the session is gone, because PostgreSQL cannot interrupt each function.
+    pub async fn begin(
+        &self,
+        role: &str,
+        of_role: impl Send + Sync + 'static,
+        place: impl Send + Sync + 'static,
+    ) -> Result<Request, Trouble> {
         let client = Some(self.client().await?);
-        let place: Option<Box<dyn Send + Sync>> = Some(Box::new(place));
-        let mut request = Request { db: self.clone(), transaction: None, client, place, closes: false };
+        let places: Option<[Box<dyn Send + Sync>; 2]> = Some([Box::new(of_role), Box::new(place)]);
+        let mut request = Request { db: self.clone(), transaction: None, client, places, closes: false };
         if let Some(client) = &request.client {
             client.batch_execute("BEGIN").await?;
             let row = client.query_one(TERMS, &[]).await?;
@@ -87,6 +98,11 @@ impl Db {
             client.query_one(ROLE, &[&role]).await?;
         }
         Ok(request)
+    }
+
+    async fn is_there(&self, process: i32, start: DateTime<Utc>) -> bool {
+        let found = self.on(async |client: &mut Object| client.query_opt(IS_THERE, &[&process, &start]).await);
+        !matches!(found.await, Ok(None))
     }
 }
 
@@ -97,7 +113,7 @@ pub struct Request {
     /// The process of the database session, and the start of the transaction.
     transaction: Option<(i32, DateTime<Utc>)>,
     client: Option<Object>,
-    place: Option<Box<dyn Send + Sync>>,
+    places: Option<[Box<dyn Send + Sync>; 2]>,
     closes: bool,
 }
 
@@ -141,7 +157,7 @@ impl Request {
 impl Drop for Request {
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
-            let (place, closes) = (self.place.take(), self.closes);
+            let (places, closes) = (self.places.take(), self.closes);
             let (db, transaction) = (self.db.clone(), self.transaction.take());
             tokio::spawn(async move {
                 let undone = tokio::time::timeout(UNDO, client.batch_execute("ROLLBACK")).await;
@@ -154,8 +170,12 @@ impl Drop for Request {
                     if let Err(trouble) = terminated.await {
                         tracing::warn!(%trouble, process, "cannot terminate the session of a request");
                     }
+                    let of_role = places.map(|[of_role, _]| of_role);
+                    while db.is_there(process, start).await {
+                        tokio::time::sleep(LOOK).await;
+                    }
+                    drop(of_role);
                 }
-                drop(place);
             });
         }
     }

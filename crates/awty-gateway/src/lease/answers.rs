@@ -105,7 +105,11 @@ impl Worker {
                 Err(unbooked) => match (batch.halves(), unbooked) {
                     (Ok(halves), _) => queue.extend(halves),
                     (Err(one), Unbooked::Locked) => queue.push(one.later()),
-                    (Err(one), Unbooked::Refused(refusal)) => {
+                    (Err(mut one), Unbooked::Refused(refusal)) => {
+                        if one.bookings.iter_mut().any(Booking::become_ascii) {
+                            queue.push(one);
+                            continue;
+                        }
                         self.metrics.lease("refused");
                         let lease = one.bookings.first().map(|booking| booking.lease);
                         tracing::error!(lease, refusal, "an answer was refused; the lease will expire");

@@ -1,5 +1,6 @@
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
+use awty_testkit::receiver::{accept, answer, requests};
 
 #[track_caller]
 fn called(receiver: &Receiver, path: &str) -> Vec<u8> {
@@ -126,4 +127,34 @@ fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
     shop.await_text(changed, "2");
     shop.await_text("SELECT count(*) FROM awty.future_job WHERE entity_key ~ 'Awty-Stop'", "0");
     assert_eq!(receiver.seen("/header/200/Awty-Stop/it_was_paid").len(), 1);
+}
+
+#[test]
+fn an_answer_with_characters_that_the_database_lacks_counts() {
+    let shop = Shop::open();
+    let latin = "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'";
+    shop.cluster.execute("postgres", &[latin]);
+    shop.cluster.execute(
+        "latin",
+        &[
+            "CREATE EXTENSION awty CASCADE",
+            "CREATE EXTENSION awty_http",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO app, gateway",
+            "SELECT awty_http.add_tenant('app')",
+        ],
+    );
+    let address = accept("127.0.0.1:0", |stream| {
+        requests(stream, |request| answer(stream, &request.path[1..], "", "für 5 €").map(|()| true))
+    });
+    let _gateway = shop.gateway_at(&shop.url("gateway").replace("/postgres?", "/latin?"), "one");
+    let schedule = |status: i32| {
+        format!("SELECT awty_http.schedule('http://{address}/{status}', after => '0', keep_response => true)")
+    };
+    shop.cluster.client("latin", "app").batch_execute(&[schedule(200), schedule(500)].join(";")).unwrap();
+    shop.cluster.await_sql(
+        "latin",
+        "both answers",
+        "SELECT string_agg(result ->> 'status' || ' ' || (result ->> 'body'), ', ' ORDER BY entity_key) = '200 f?r 5 ?, 500 f?r 5 ?'
+         FROM awty.attempt",
+    );
 }

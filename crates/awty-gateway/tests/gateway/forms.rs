@@ -141,6 +141,15 @@ fn tokens_and_targets_have_their_forms() {
     browser.shows("/", &["Targets that get no calls", "they asked"]);
     assert_eq!(browser.post("/targets/unblock", &block[..1]).status, 303);
     assert!(!browser.shows("/", &[]).contains("Targets that get no calls"));
+    assert_eq!(browser.post("/targets/block", &block).status, 303);
+    // Another role has more targets than the page shows.
+    shop.cluster.execute("postgres", &["CREATE ROLE mallory", "GRANT USAGE ON SCHEMA awty TO mallory"]);
+    shop.cluster.execute(
+        "postgres",
+        &["SET ROLE mallory; SELECT awty.register('aaa'); SELECT awty.allow('aaa', 'app', 'read');
+           SELECT awty.alter_target('aaa', 't' || n, blocked_until => 'infinity') FROM generate_series(1, 20) AS n"],
+    );
+    browser.shows("/", &["Targets that get no calls", "they asked", "t17"]);
 }
 
 #[test]

@@ -114,20 +114,35 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     CROSS JOIN (SELECT n AS part, pg_catalog.to_timestamp($1::float8 + $2::float8 * n) AS at FROM pg_catalog.generate_series(0::bigint, $3::bigint - 1) AS n) AS p
     WHERE awty.open_time(p.at, p.at + pg_catalog.make_interval(secs => $2::float8), c.calendar) > '0'
     ORDER BY c.calendar, p.part";
-/// Looks at up to 2,000 targets, because the state of a target costs several lookups. Targets that people have limited
-/// or blocked come before targets that only fail.
-pub const TARGETS: &str = "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
-    FROM (SELECT a.* FROM awty.target AS a LIMIT 2000) AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
+/// 1,000 targets of the visitor's own jobs and 1,000 of any jobs, because the state of a target costs several lookups, and
+/// another role can have thousands of targets.
+macro_rules! some_targets {
+    () => {
+        "((SELECT o.* FROM awty.target AS o
+            WHERE o.job = ANY (ARRAY(SELECT j.job FROM awty.job AS j WHERE j.function_name IS NULL AND pg_catalog.pg_has_role(j.role, 'MEMBER')))
+            LIMIT 1000)
+          UNION (SELECT a.* FROM awty.target AS a LIMIT 1000))"
+    };
+}
+/// The visitor's own targets come first, and then those of each role in turn.
+pub const TARGETS: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
+    FROM ", some_targets!(), " AS t JOIN awty.job AS j ON j.job = t.job WHERE t.state IN ('blocked', 'open')
+    ORDER BY pg_catalog.pg_has_role(j.role, 'MEMBER') DESC,
+        pg_catalog.row_number() OVER (PARTITION BY j.role::oid ORDER BY t.job, t.target), t.job, t.target LIMIT $1"
+);
 /// Finds one example each: a paused job, a target that is blocked or has an open breaker, a full target, and a pending
 /// check.
-pub const STOPS: &str = "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
+pub const STOPS: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
         'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused),
         'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
             (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1)
             UNION ALL (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND c.held LIMIT 1)) AS f), 'closed', t.closed, 'full', t.full)
     FROM (SELECT pg_catalog.min(w.what) FILTER (WHERE w.state IN ('blocked', 'open')) AS closed, pg_catalog.min(w.what) FILTER (WHERE w.state = 'full') AS full
         FROM (SELECT t.state, pg_catalog.concat(coalesce(t.target, 'each target'), ' of job \"', t.job, '\": ', t.why) AS what
-            FROM (SELECT a.* FROM awty.target AS a LIMIT 2000) AS t WHERE t.state IN ('blocked', 'open', 'full')) AS w) AS t";
+            FROM ", some_targets!(), " AS t WHERE t.state IN ('blocked', 'open', 'full')) AS w) AS t"
+);
 
 /// The length as PostgreSQL reads it, both as an interval and as a setting.
 fn in_ms(length: Duration) -> String {
