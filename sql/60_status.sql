@@ -3,7 +3,7 @@
 -- These functions also work on a standby and without the preloaded library.
 CREATE FUNCTION awty_internal.runtime(
     OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT held text, OUT unserved text[],
-    OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text
+    OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text, OUT settings_read timestamptz
 ) RETURNS SETOF record ROWS 1 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'runtime_wrapper';
 
 COMMENT ON FUNCTION awty_internal.runtime() IS 'State of awty''s processes for this database';

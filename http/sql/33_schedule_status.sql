@@ -98,3 +98,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.say_blocked(awty_http_internal.endpoint) IS 'Notifies the client that the target of an endpoint takes no calls';
+
+-- A session that is idle reads new settings only with its next statement, so pg_conf_load_time() can be later.
+CREATE FUNCTION awty_http_internal.settings_read() RETURNS timestamptz
+    LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+    RETURN (SELECT r.settings_read FROM awty_internal.runtime() AS r);
+COMMENT ON FUNCTION awty_http_internal.settings_read() IS 'When did the database server last read its settings? NULL if awty is not preloaded';

@@ -36,6 +36,7 @@ fn runtime() -> TableIterator<
         name!(trouble_at, Option<TimestampWithTimeZone>),
         name!(heartbeat, Option<TimestampWithTimeZone>),
         name!(library, &'static str),
+        name!(settings_read, Option<TimestampWithTimeZone>),
     ),
 > {
     let held = origin::hold().map(|why| match why {
@@ -46,12 +47,25 @@ fn runtime() -> TableIterator<
     let unserved =
         extension::unserved().map(|unserved| pair(&Error::Unserved { installed: extension::installed(), unserved }));
     if !shmem::is_present() {
-        return TableIterator::once((false, false, slot, None, 0, held, unserved, None, None, None, version::LIBRARY));
+        return TableIterator::once((
+            false,
+            false,
+            slot,
+            None,
+            0,
+            held,
+            unserved,
+            None,
+            None,
+            None,
+            version::LIBRARY,
+            None,
+        ));
     }
     let here = catalog::database();
-    let (line, workers, heartbeat) = shmem::read(|shared| {
+    let (line, workers, heartbeat, settings_read) = shmem::read(|shared| {
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
-        (shared.database(here).copied(), workers, shared.heartbeat)
+        (shared.database(here).copied(), workers, shared.heartbeat, shared.settings_read)
     });
     // Ignores a version problem in shared memory, because `unserved` already contains the current version problem.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
@@ -67,6 +81,7 @@ fn runtime() -> TableIterator<
         trouble.and_then(|line| timestamptz(line.trouble_at)),
         timestamptz(heartbeat).filter(|_| shmem::has_launcher()),
         version::LIBRARY,
+        timestamptz(settings_read),
     ))
 }
 

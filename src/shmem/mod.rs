@@ -36,6 +36,8 @@ pub struct SharedState {
     launcher: usize,
     wakes_at: Timestamp,
     pub heartbeat: Timestamp,
+    /// When the launcher last read PostgreSQL's settings. A session that is idle reads them only with its next statement.
+    pub settings_read: Timestamp,
     pub clean_start: bool,
     pub quarantined: Option<marks::EntryId>,
     /// Number of calls of `awty.adopt()`. When this number changes, sessions check again whether awty holds their
@@ -68,6 +70,7 @@ impl SharedState {
             launcher: 0,
             wakes_at: NEVER,
             heartbeat: 0,
+            settings_read: 0,
             clean_start: marks::was_clean(),
             quarantined: marks::was_quarantined(),
             adoptions: 0,
@@ -277,7 +280,9 @@ pub fn launcher_is(latch: *mut pg_sys::Latch) {
 }
 
 pub fn launcher_is_awake(now: Timestamp) {
-    write(|shared| (shared.wakes_at, shared.heartbeat) = (NEVER, now));
+    // SAFETY: no other thread uses this variable.
+    let settings_read = unsafe { pg_sys::PgReloadTime };
+    write(|shared| (shared.wakes_at, shared.heartbeat, shared.settings_read) = (NEVER, now, settings_read));
 }
 
 pub fn launcher_sleeps_until(wakes_at: Timestamp) {

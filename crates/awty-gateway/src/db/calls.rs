@@ -14,7 +14,8 @@ const ATTEMPTS: &str = concat!(
 /// Counts the `others`, which are other endpoints with planned calls during a call's delay. `called` counts those that
 /// were called. `near` and `near_called` count only endpoints of the same target. Also returns when the server started,
 /// and when its settings, the job and the schedule last changed.
-pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_catalog.pg_postmaster_start_time(), 'settings', pg_catalog.pg_conf_load_time())
+pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_catalog.pg_postmaster_start_time(),
+        'settings', awty_http_internal.settings_read())
     || (SELECT pg_catalog.jsonb_build_object('job', j.resumed_at, 'schedule', e.changed_at)
         FROM awty_http.endpoint AS e JOIN awty.job AS j ON j.job = e.job WHERE e.id = $1)
     || pg_catalog.jsonb_build_object('others', pg_catalog.count(*), 'called', pg_catalog.count(*) FILTER (WHERE o.called),

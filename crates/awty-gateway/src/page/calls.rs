@@ -138,7 +138,7 @@ fn cause(meanwhile: &Value) -> &'static str {
     if others == 0 {
         "No other endpoint is called so often that its calls could tell what was stopped then."
     } else if called == 0 {
-        "No other endpoint was called meanwhile, so all calls had stopped: awty, the database, the job or the gateways. The server’s log has the cause."
+        "No other endpoint was called meanwhile, so all calls had stopped: awty, the database, the job or the gateways. The logs of PostgreSQL and of the gateways have the cause."
     } else if near_called > 0 {
         "Other endpoints of its target were called meanwhile, so this schedule itself was paused or held."
     } else if near > 0 {

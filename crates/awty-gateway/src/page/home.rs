@@ -178,7 +178,7 @@ fn workers(gateways: &[Value], database: &Value, hour: &Value) -> Markup {
             div { dt { "Pending checks" } dd { (whole(&database["pending"])) } }
             @let oldest = &database["oldest_overdue"];
             div { dt { "Check that waits longest" } dd { @if oldest.is_null() { (none()) } @else { (due(oldest, is_late(oldest))) } } }
-            div { dt { "Last run" } dd { (time(&database["last_slot_run"])) } }
+            div { dt { "Last run in the database" } dd { (time(&database["last_slot_run"])) } }
             div { dt { "awty" } dd { (string(&database["version"])) } }
         }
     }

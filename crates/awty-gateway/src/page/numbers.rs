@@ -73,10 +73,12 @@ impl Numbers<'_> {
         let also = caught_up.as_ref().map(|calls| format!(" {calls}.")).unwrap_or_default();
         let outcomes = format!("{} of {} succeeded.{also}", self.sum("ok"), count(self.sum("count"), "call", "calls"));
         let late = match (self.longest("lateness"), &caught_up) {
-            (Some(longest), None) => format!("The latest call started after its slot by {longest}.{point}"),
+            (Some(longest), None) => {
+                format!("The call with the longest delay started {longest} after its slot.{point}")
+            }
             (Some(longest), Some(calls)) => {
                 format!(
-                    "Without the calls that were caught up, the latest call started after its slot by {longest}. {calls}.{point}"
+                    "Without the calls that were caught up, the call with the longest delay started {longest} after its slot. {calls}.{point}"
                 )
             }
             (None, Some(calls)) => format!("{calls}. No other call was made.{point}"),
@@ -133,16 +135,17 @@ mod tests {
             assert!(chart.contains("data-label=\"caught up\"><div>1 call"), "{chart}");
         }
         assert!(page.contains("<div>1 call, up to 35 s</div>"), "{page}");
-        assert!(
-            page.contains("Without the calls that were caught up, the latest call started after its slot by 14 ms.")
-        );
+        assert!(page.contains(
+            "Without the calls that were caught up, the call with the longest delay started 14 ms after its slot."
+        ));
     }
 
     #[test]
     fn a_chart_without_such_calls_does_not_name_them() {
         let page = drawn(&[item(0, 0, json!("12ms"))]);
         assert!(
-            !page.contains("caught up") && page.contains("The latest call started after its slot by 12 ms."),
+            !page.contains("caught up")
+                && page.contains("The call with the longest delay started 12 ms after its slot."),
             "{page}"
         );
         let page = drawn(&[item(0, 2, Value::Null)]);

@@ -60,6 +60,7 @@ impl Past {
         let now = crate::clock::now();
         let answer = self.answer();
         let word = match &answer {
+            Answer::Called { calls, late: Some(late) } if has(calls, late) => mark(Mark::Late, "Yes, but late."),
             Answer::Called { late: Some(_), .. } => mark(Mark::Late, "Yes, but not each time."),
             Answer::Called { calls, .. } if calls.iter().all(|call| call["ok"] == true) => mark(Mark::Good, "Yes."),
             Answer::Called { .. } => mark(Mark::Bad, "Yes, and it failed."),
@@ -92,6 +93,9 @@ impl Past {
             Answer::ToCome => "That time is still to come.".into(),
             Answer::NotThereYet(created) => format!("It was created at {}.", absolute(*created, now)),
             Answer::Called { calls, late: None } => called(calls, &time),
+            Answer::Called { calls, late: Some(late) } if calls.len() == 1 && has(calls, late) => {
+                format!("{} {}", called(calls, &time), cause(&late["slot"], &late["at"]))
+            }
             Answer::Called { calls, late: Some(late) } => {
                 format!("{} {}", called(calls, &time), self.sentence(&Answer::Late(late)))
             }
@@ -152,6 +156,10 @@ impl Past {
         rows.extend(shown(&after[..after.len().min(SHOWN)]));
         html! { @if !rows.is_empty() { (table(&format!("Calls around {}", absolute(self.at, now)), &calls::COLUMNS, rows)) } }
     }
+}
+
+fn has(calls: &[&Value], call: &Value) -> bool {
+    calls.iter().any(|made| made["at"] == call["at"])
 }
 
 fn called(calls: &[&Value], time: &impl Fn(&Value) -> String) -> String {

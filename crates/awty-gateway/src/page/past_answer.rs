@@ -1,5 +1,6 @@
 //! Decides from the calls around a time whether an endpoint was called then, and if not, why.
 
+use super::calls::lateness;
 use super::parts::string;
 use super::words::moment;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -48,7 +49,7 @@ pub fn answer<'a>(at: DateTime<Utc>, now: DateTime<Utc>, calls: &[&'a Value], fa
     };
     let found: Vec<&Value> = calls.iter().filter(made).filter(|call| !is_dropped(call)).copied().collect();
     let came_late = |call: &&&Value| {
-        let is_late = call["attempt"] == 1 && !within(of(call, "at"));
+        let is_late = call["attempt"] == 1 && !within(of(call, "at")) || lateness(call).is_some();
         within(of(call, "slot")) && (is_late || is_dropped(call))
     };
     let late = calls.iter().find(came_late).copied();

@@ -49,6 +49,8 @@ fn each_reason_for_no_call_has_its_answer() {
     }
     let calls = [call("10:00:00", "10:00:30", "10:00:31", 1), call("10:00:40", "10:05:00", "10:05:01", 1)];
     assert!(told(&calls, planned.clone()).contains("late: Some(Object"), "one of two calls came late");
+    let within_the_minute = [call("10:00:00", "10:00:42", "10:00:43", 1)];
+    assert!(told(&within_the_minute, planned.clone()).contains("late: Some(Object"), "the call came 42 s late");
     assert_eq!(answer(time("12:00:01"), time("12:00:00"), &[], &planned), Answer::ToCome);
 }
 

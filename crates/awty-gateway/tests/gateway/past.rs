@@ -48,3 +48,25 @@ fn calls_of_a_time_of_the_day_are_found_later() {
     browser.shows(&format!("/schedules/{id}?at=2020-01-01T10%3A00"), &["It was created at "]);
     assert_eq!(browser.get(&format!("/schedules/{id}?at=yesterday")).status, 404);
 }
+
+/// A session of the gateway that is idle reads new settings only with its next statement.
+#[test]
+fn a_late_call_names_the_end_of_a_stop_by_settings() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 s', jitter => '0')");
+    let id = shop.text("SELECT id FROM awty_http.endpoint");
+    let place = format!("/schedules/{id}");
+    browser.comes_to_show(&place, &["Last calls", "href=\"/attempts/"]);
+    let enable = |value: &str| {
+        let set = format!("ALTER SYSTEM SET awty.enabled = {value}");
+        shop.cluster.execute("postgres", &[&set, "SELECT pg_reload_conf()"]);
+    };
+    enable("off");
+    let late = "SELECT count(*) > 0 FROM awty.future_job WHERE next_check_at < now() - interval '12 s'";
+    shop.await_text(late, "true");
+    enable("on");
+    shop.await_text("SELECT count(*) > 0 FROM awty.attempt AS a WHERE a.lateness > interval '10 s'", "true");
+    let page = browser.shows(&place, &["The newest late call:"]);
+    assert!(page.contains("Calls began again when the database server read its settings"), "{page}");
+}
