@@ -12,7 +12,8 @@ pub(crate) fn serve(address: &str) -> ! {
 
 fn behave(stream: &TcpStream, calls: &AtomicUsize) -> std::io::Result<()> {
     requests(stream, |request| {
-        let status = match request.path.as_str() {
+        let path = request.path.split('?').next().unwrap_or_default();
+        let status = match path {
             "/stock" => "200",
             "/carrier" => match calls.fetch_add(1, Ordering::Relaxed) % 6 {
                 1 => "503",
