@@ -48,11 +48,11 @@ pub async fn show(visit: Visit) -> View {
         }
         @for finding in &findings { (found(finding)) }
         @if let Some(clock) = &clock { (reason(clock, Some("timedatectl status"))) }
-        p.more {
+        (chain)
+        p {
             "This view is about now. Why was an endpoint not called earlier? Choose it in " a href="/schedules" { "the list of schedules" }
             ", and enter the time under “Was it called at”."
         }
-        (chain)
         @if is_well {
             @if next.is_null() {
                 p { "Nothing is due, because no check is pending. To schedule one:" }
