@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 
 const POLL: TimeDelta = TimeDelta::seconds(5);
 
-/// Schedules the check of a walk that has not ended, in case somebody has cancelled this check.
+/// Schedules the check of a walk that has not ended, because a role may have cancelled this check.
 pub fn go_on(rule: &Rule, now: Time) {
     if rule.walk != Walk::Done {
         rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);

@@ -27,10 +27,8 @@ const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg
     pg_catalog.pg_backend_pid(), pg_catalog.now()";
 const CREATE: &str =
     "SELECT awty_http.create_token($1::pg_catalog.text::pg_catalog.name, $2, $3::pg_catalog.text::pg_catalog.interval)";
-/// Ends the database session of a request, unless the request's transaction has already ended.
+/// Ends the database session of a request. Returns no row if the request's transaction has already ended.
 const TERMINATE: &str = "SELECT pg_catalog.pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity AS a
-    WHERE a.pid OPERATOR(pg_catalog.=) $1 AND a.xact_start OPERATOR(pg_catalog.=) $2";
-const IS_THERE: &str = "SELECT FROM pg_catalog.pg_stat_activity AS a
     WHERE a.pid OPERATOR(pg_catalog.=) $1 AND a.xact_start OPERATOR(pg_catalog.=) $2";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
@@ -44,8 +42,8 @@ const AS_USUAL: &str =
 const LONGEST_NAME: usize = 63;
 /// Maximum time for the rollback of an abandoned request.
 const UNDO: Duration = Duration::from_secs(5);
-/// Pause between two looks at a session that does not end.
-const LOOK: Duration = Duration::from_secs(5);
+/// Pause before the gateway terminates a session again that has not ended.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Refuses long names, because PostgreSQL would cut the name, and the cut name may belong to another role.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
@@ -100,9 +98,15 @@ impl Db {
         Ok(request)
     }
 
-    async fn is_there(&self, process: i32, start: DateTime<Utc>) -> bool {
-        let found = self.on(async |client: &mut Object| client.query_opt(IS_THERE, &[&process, &start]).await);
-        !matches!(found.await, Ok(None))
+    /// Returns whether the session has ended already.
+    async fn terminate(&self, process: i32, start: DateTime<Utc>) -> bool {
+        match self.on(async |client: &mut Object| client.query(TERMINATE, &[&process, &start]).await).await {
+            Ok(sessions) => sessions.is_empty(),
+            Err(trouble) => {
+                tracing::warn!(%trouble, process, "cannot terminate the session of a request");
+                false
+            }
+        }
     }
 }
 
@@ -165,14 +169,11 @@ impl Drop for Request {
                     drop(Object::take(client));
                 }
                 if let (Err(_), Some((process, start))) = (undone, transaction) {
-                    let terminated =
-                        db.on(async |client: &mut Object| client.query(TERMINATE, &[&process, &start]).await);
-                    if let Err(trouble) = terminated.await {
-                        tracing::warn!(%trouble, process, "cannot terminate the session of a request");
-                    }
+                    let mut is_gone = db.terminate(process, start).await;
                     let of_role = places.map(|[of_role, _]| of_role);
-                    while db.is_there(process, start).await {
-                        tokio::time::sleep(LOOK).await;
+                    while !is_gone {
+                        tokio::time::sleep(AGAIN).await;
+                        is_gone = db.terminate(process, start).await;
                     }
                     drop(of_role);
                 }

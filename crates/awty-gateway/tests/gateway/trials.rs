@@ -162,7 +162,7 @@ fn large_messages_of_a_function_cost_the_gateway_no_memory() {
     assert!(more < 12 * 1024, "it has held {more} KiB more");
 }
 
-/// A stopped process stands for a function that PostgreSQL cannot interrupt.
+/// Stops processes, because PostgreSQL cannot interrupt a stopped process, as it cannot interrupt some functions.
 #[test]
 fn sessions_that_do_not_end_are_few() {
     let (shop, gateway, _) = open();
