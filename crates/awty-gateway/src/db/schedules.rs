@@ -63,8 +63,8 @@ macro_rules! schedules {
 }
 
 /// A page looks at no more than this many schedules of each tenant.
-const MOST: i64 = 100_000;
-const MOST_WITH_STATE: i64 = 10_000;
+const MOST: i64 = 50_000;
+const MOST_WITH_STATE: i64 = 5_000;
 
 const ONE: &str = schedules!(
     "(SELECT w.*, true AS fits, false AS is_end FROM awty_http_internal.schedule_status AS w WHERE w.id = $1) AS e"
