@@ -273,7 +273,7 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses a rule whose calendar stays closed so long that one of the rule's levels gets no due time.
+/// Returns an error if a level of the rule never becomes due, because the rule's calendar stays closed for too long.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {

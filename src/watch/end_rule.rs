@@ -32,8 +32,10 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// Waits for other transactions, but no longer than `PATIENCE`. The wait comes before the lock that drops the rule's
-/// triggers, because every reader of the table would wait behind that lock.
+/// Locks the rule's job, checks and alerts. Waits at most `PATIENCE` for each lock of another transaction.
+///
+/// The caller drops the rule's triggers only afterwards, because dropping them locks the table, and readers of the
+/// table would also wait for the other transactions.
 fn lock(name: &Text) {
     drop(job::lock(name));
     rule_check::waiting_for(name, || {

@@ -45,8 +45,8 @@ pub fn release(watched: &Watched, key: &Text) -> bool {
 fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     let keys = std::slice::from_ref(key);
     let scheduled_at = rule_check::pending(&watched.rule, keys).pop()?.scheduled_at;
-    // Undoes the subtransaction to release the lock on the watched table, because the client may not even have the
-    // right to read this table.
+    // Undoes the subtransaction to release the lock on the watched table. A client without rights to the table must not
+    // keep the table locked.
     let (_, row) = undone_or_raised(|| reported(|| watched.source.by_keys(keys))).pop()?;
     let clocks = Clocks::read(watched, keys);
     let RowState::Waiting { start, stops, .. } = row.state.found(scheduled_at, clocks.stops(key)) else { return None };

@@ -34,7 +34,7 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     for (place, again) in judged(watched, given, &rows, now)? {
         answers[place] = again;
     }
-    // Walks and sweeps come last, so that their locks are not held while the rule's functions run.
+    // Runs the checks that visit many rows last, so that their locks are not held while users' functions run.
     for (place, work) in special {
         answers[place] = work(watched, now);
     }
@@ -108,8 +108,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // Locks the checks, so that a client that stops a row waits for the end of the run. If a client has already
-        // locked a check, the client may have stopped the row, so the run is rolled back.
+        // Locks the run's checks, because a client must lock a row's check to stop the row's clock. Fails if a client
+        // has already locked a check.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
             return Err(stops::overtaken(watched));
@@ -130,8 +130,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     // which, so the row's check runs again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
-        // Updates these alerts without changing a value, so that a concurrent sweep does not clear them. A sweep that
-        // has read older rows skips alerts that were updated since.
+        // Updates the alerts that stay open, because a concurrent sweep may have read older rows and may clear the
+        // alerts. A sweep skips an alert that was updated after the sweep read it.
         let touched = alert::touch(&rule.name, &stay);
         left.extend(stay.into_iter().filter(|key| !touched.contains(key)));
     }

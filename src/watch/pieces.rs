@@ -5,16 +5,17 @@ use crate::pg::text::Text;
 use crate::rule::Watched;
 use std::time::Duration;
 
-/// Time limit of a piece that locks checks or alerts. The limit is short, because clients that change the watched rows
-/// wait for these locks.
+/// Time limit of a transaction that visits rows and locks their checks or alerts. The limit is short, because clients
+/// that change these rows wait for the locks.
 const LOCKED: Duration = Duration::from_millis(500);
 const KEYS: i64 = 5_000;
-/// Number of keys for the first call of `visit` in [`piece`]. This number is small, because the rule's expression
-/// `until` may be slow. Later calls get more keys if the first calls are fast.
+/// Number of keys in the first batch. The first batch is small, because a rule's expression may be slow. Later batches
+/// are larger if the first ones are fast.
 const FIRST_KEYS: i64 = 100;
 
-/// Visits the next keys of the rule as one piece. `visit(after, limit)` visits at most `limit` keys after `after` and
-/// returns these keys.
+/// Visits a rule's keys in batches until this transaction's time limit has passed.
+///
+/// `visit(after, limit)` visits at most `limit` keys after `after` and returns these keys.
 ///
 /// Returns the piece's last key, or `None` if no key is left. A piece takes at most half of the job's timeout, and at
 /// most [`LOCKED`] if it locks rows.

@@ -1,4 +1,4 @@
-//! Silences a row when `awty.cancel()` is called with the name of a rule.
+//! `awty.cancel()` with the name of a rule silences a watched row, so that awty raises no alert for the row.
 //!
 //! A silenced row's check stays pending and held, so that the row gets no new check. The silence ends when an UPDATE
 //! changes the row's key or `since`, or when the row begins or ceases to meet the rule.
@@ -42,8 +42,8 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
 }
 
 fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
-    // Undoes the subtransaction to release the lock on the watched table, because the client may not even have the
-    // right to read this table.
+    // Undoes the subtransaction to release the lock on the watched table. A client without rights to the table must not
+    // keep the table locked.
     let seen = undone_or_raised(|| reported(|| watched.source.by_keys(keys)));
     let limits = &watched.job.options.limits;
     let start = |row: &WatchedRow| -> Option<Time> {

@@ -19,7 +19,8 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the error that undoes a run because another transaction has changed or locked its rows or alerts.
+/// Returns the error for a run whose rows or alerts another transaction has changed or locked. The error rolls the run
+/// back.
 pub fn overtaken(watched: &Watched) -> Error {
     OVERTAKEN.set(true);
     WatchError::Changed { rule: watched.rule.name.to_string() }.into()
@@ -40,18 +41,21 @@ pub struct Clocks {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Seeing {
     Inserted,
-    /// The row's key has changed. awty forgets the stops of the old key and treats the row as inserted.
+    /// An UPDATE has given the row a new key. awty treats the row as a new one, without its earlier stops.
     Renamed,
     /// A stop of the watched row begins or ends at this time.
     Known(Time),
-    /// The row is older than its rule, and the rule's walk has not visited the row yet. awty assumes that an UPDATE
-    /// began or ended a stop at the given time.
+    /// A client updates a row that is older than the rule and that awty has not read yet. awty assumes that a stop of
+    /// the row begins or ends at the given time.
     Unvisited(Time),
 }
 
 impl Clocks {
-    /// A client must lock the rows' checks before it calls this function. A run needs no locks for this call, because
-    /// [`Clocks::store_of_run`] fails if a client has changed a clock since.
+    /// Reads the stored clocks of the given rows. A client must lock the rows' checks first, so that no run changes the
+    /// clocks.
+    ///
+    /// A run may read without locks, because [`Clocks::store_of_run`] fails if a client has changed a clock after the
+    /// read.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();
@@ -115,8 +119,8 @@ impl Clocks {
                 };
                 let clock = match seeing {
                     Seeing::Inserted | Seeing::Renamed => seen(usable, is_stopped, inserted_at),
-                    // The walk has not visited this row, so awty does not know when its stop began. The UPDATE ended
-                    // the stop, and awty assumes that the stop began with the row's insertion.
+                    // The UPDATE ends a stop whose begin is unknown, because awty has not read the row before. awty
+                    // assumes that the stop began with the row's insertion.
                     Seeing::Unvisited(_) if !is_stopped => seen(Some(&seen(None, true, inserted_at)), false, now),
                     Seeing::Known(_) | Seeing::Unvisited(_) => seen(usable, is_stopped, now),
                 };
@@ -170,8 +174,8 @@ impl Clocks {
         let overtaken = self.overtaken(watched, &keys);
         self.put.retain(|(key, ..)| !overtaken.contains(key));
         self.removed.retain(|key| !overtaken.contains(key));
-        // Inserts a new clock only if none is stored. For a row without a check, the walk holds no lock, so another
-        // open transaction may have inserted a clock.
+        // Never replaces a stored clock with a new one. A row without a check is not locked here, so another
+        // transaction may have inserted a clock for the row.
         let (locked, new): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.put).into_iter().partition(|(key, ..)| self.has(key));
         stop::put(&watched.rule.name, &new, false);

@@ -30,8 +30,8 @@ pub fn schedule_due(now: Time) {
     });
 }
 
-/// Compares one piece of the rule's open alerts with their rows. Returns when to continue, or `None` if the sweep is
-/// over.
+/// Compares the next open alerts of the rule with their rows, and clears alerts whose rows are no longer late. Returns
+/// when to continue, or `None` if all open alerts were compared.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let mut swept_at = if rule.swept_to.is_none() { Some(now) } else { rule.swept_at };
@@ -75,8 +75,8 @@ fn compare(watched: &Watched, open: Vec<Found>, keys: &[Text], now: Time) -> boo
     }
     let by = ScheduledBy { role: watched.job.role, at: now };
     let (keys, versions): (Vec<Text>, Vec<Text>) = settled.into_iter().unzip();
-    // `lock_unchanged` skips an alert that was written after the sweep read it, because a client that changes a row
-    // also writes the row's alert.
+    // Clears only alerts that are unchanged since they were read. A client that changes a watched row also writes its
+    // alert, and the decision above would then be outdated.
     let free = alert::lock_unchanged(name, &keys, &versions);
     cleared::clear(watched, &free, by);
     alert::set_starts(name, &stays);

@@ -52,7 +52,8 @@ pub fn of(row: &Row) -> Option<Untold> {
 pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     let Untold { alert, from, level, since, due_at, .. } = *untold;
     let store = || {
-        // If the run found no open alert, a client may have added one by putting the row on hold during the run.
+        // Searches for an alert again if the run found none, because a client's hold on the row may have added an alert
+        // during the run.
         let held = || alert::open(rule, std::slice::from_ref(key)).pop().map(|open| open.id);
         let raised = Raised { id: alert.or_else(held), key, from, level, since, due_at };
         rule::find(rule).is_some_and(|rule| !is_stopped(&rule, key) && raised::raise_untold(&rule, &raised, now))

@@ -30,8 +30,8 @@ pub fn repair(_now: Time) {
     });
 }
 
-/// Calls `act` for each rule. If `act` returns `None`, because rows of the rule are locked, skips the remaining rules
-/// of the same role.
+/// Calls `act` for each rule. `act` returns `None` if rows of the rule are locked, and the remaining rules of the same
+/// role are then skipped.
 pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
     let mut locked = HashSet::new();
     for (role, rule) in rules {

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 
 const POLL: TimeDelta = TimeDelta::seconds(5);
 
-/// Schedules the check of a walk that has not ended, because a role may have cancelled this check.
+/// Schedules the rule's unfinished backfill again, because a role may have cancelled the backfill's check.
 pub fn go_on(rule: &Rule, now: Time) {
     if rule.walk != Walk::Done {
         rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);
@@ -56,8 +56,10 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     Some(now)
 }
 
-/// Ends a walk. Returns the time of the second walk, if one must follow. If the calendar was replaced, schedules a
-/// sweep, because open alerts may depend on the calendar.
+/// Ends the visit of all rows. Returns when to continue, or `None` if the rows need no second visit.
+///
+/// If the calendar was replaced, also schedules a comparison of the open alerts with their rows, because open alerts
+/// may depend on the calendar.
 fn end(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let comes_again = rule.walk != Walk::Again && rule.walk_after.is_some();
@@ -75,8 +77,8 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
 
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
-    // Locks a check before reading its row, so that the walk never overwrites a newer time that a client has written.
-    // Skips a check that a client has locked, because the client computes the check's time itself.
+    // Locks each check before reading its row, so that no client changes the check in between. Skips a check that a
+    // client has locked, because the client computes the new time itself.
     let moves = rule.walk != Walk::New;
     let free: HashSet<Text> =
         if moves { rule_check::lock_free(rule, keys).into_iter().collect() } else { HashSet::new() };
@@ -96,15 +98,16 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         if moves && check.is_some() && !free.contains(&row.key) {
             continue;
         }
-        // Skips a row that was written after `awty.watch()` and already has an alert.
+        // Skips a row that already has an alert. A client has written the row after `awty.watch()`, so a trigger has
+        // handled the row.
         if rule.walk == Walk::New && open.contains_key(&row.key) {
             continue;
         }
         let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);
         if !check.is_some_and(|check| check.is_held) {
             let is_known = check.is_some() || open.contains_key(&row.key) || clocks.has(&row.key);
-            // If no trigger saw that a row was stopped, the stop begins at the time of this walk. For a new or changed
-            // rule, the stop begins at the time of `awty.watch()`.
+            // Assumes that a stop that no trigger has recorded began at the time of `awty.watch()`. If only the
+            // calendar was replaced, assumes that the stop begins now.
             let seen_at = if rule.walk.adds_rows() { rule.watched_at } else { now };
             let seeing = if is_known { Seeing::Known(seen_at) } else { Seeing::Inserted };
             clocks.see(watched, &row.key, Some(&row), appeared, seeing);

@@ -187,8 +187,8 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
         let limits = &watched.job.options.limits;
         let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
             Verdict::Settled => true,
-            // An open alert of level 0 stays open, because an alert of this level is only a reminder or a client's
-            // hold.
+            // The row is not late. An open alert of level 0 stays open, because it only records a reminder or a
+            // client's hold.
             Verdict::Ahead(_) | Verdict::Remind(_) => !open.contains_key(key) || alert.level > 0,
             Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => false,
         };
@@ -221,7 +221,8 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     }
     over.append(&mut met);
     cleared::clear(watched, &clear, by);
-    // An open alert that this snapshot cannot see was not updated above, so the write is refused.
+    // Refuses the write if one of the rows has an open alert that this transaction's snapshot cannot see, because the
+    // alert was not updated above.
     clear.extend(keys.iter().filter(|key| !open.contains_key(*key)).cloned());
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refusal::Changed);

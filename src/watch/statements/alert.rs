@@ -87,8 +87,10 @@ statement! {
 }
 
 statement! {
-    /// Updates the given open alerts without changing a value, so that [`lock_unchanged`] skips them. Returns the keys
-    /// of the updated alerts, and skips locked alerts.
+    /// Updates the given open alerts without changing a value. Each update changes the alert's version (`xmin`), so
+    /// that [`lock_unchanged`] skips the alert.
+    ///
+    /// Skips locked alerts, and returns the keys of the updated alerts.
     pub fn touch(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"UPDATE awty.alert AS a SET level = a.level
       WHERE a.id = ANY (ARRAY(
@@ -190,7 +192,7 @@ impl Row for Open {
             (true, None) => Some(Hold::Released),
         };
         let level = rows.get::<i32>(row, 3)?.unsigned_abs();
-        // An alert of level 0 is never reported, so it counts as reported.
+        // A row with an alert of level 0 is not late, so there is nothing to report.
         let is_told = level == 0 || rows.get(row, 4).unwrap_or(false);
         let (told_at, reminded_at) = (rows.get(row, 7).map(from_timestamptz), rows.get(row, 8).map(from_timestamptz));
         let alert = Alert { level, is_told, told_at, reminded_at, hold };

@@ -14,8 +14,10 @@ statement! {
           ) AS f))"
 }
 
-// Compares `told_at` with `raised_at`, because awty may have sent only a reminder before the alert was raised.
-// `told_at` is NULL if a client has held and released the alert since the last report.
+// An alert counts as reported if its last report (`told_at`) is not older than its rise to level 1 (`raised_at`). An
+// older report was only a reminder.
+//
+// The end of a hold sets `told_at` of a reported alert to NULL, so NULL counts as reported.
 statement! {
     /// Clears the open alerts of these rows. For each alert that was reported at level 1 or above, schedules a check
     /// whose key is the alert's id.
@@ -37,7 +39,8 @@ statement! {
     c"UPDATE awty.alert SET cleared_at = $2, held_by = NULL, held_until = NULL, note = NULL WHERE rule = $1 AND cleared_at IS NULL"
 }
 
-// Reads only alerts of the given rule, because a role may schedule a check whose key is the id of another role's alert.
+// Reads only alerts of the given rule. Otherwise, a role could read another role's alert by scheduling a check with
+// this alert's id as the key.
 statement! {
     pub fn rows(rule: &Text, ids: &[i64]) -> Vec<pg_sys::Datum> = query(|rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0))),
     c"SELECT a FROM awty.alert AS a WHERE a.id = ANY ($2) AND a.rule = $1 AND a.cleared_at IS NOT NULL"

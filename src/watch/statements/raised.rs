@@ -59,8 +59,8 @@ statement! {
                 pg_catalog.unnest($9) AS level) AS n"
 }
 
-// `GREATEST` keeps an alert's times in order even if the clock is set back, because awty compares these times to find
-// out whether the level was reported.
+// `GREATEST` keeps the times of an alert in order even if the server's clock is set back. awty compares `told_at` with
+// `raised_at` and `escalated_at` to find out whether the alert's current level was reported.
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
@@ -77,8 +77,10 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Adds and returns the new alerts. Also returns the open alerts, with the values that [`escalate`] will write. If
-/// `tells` is false, the caller does not use the list, so the list may be empty.
+/// Inserts an alert for each row that has none. Returns the given alerts as they will be reported.
+///
+/// A returned alert that was already open has the values that [`escalate`] will write. If `tells` is false, nothing is
+/// reported, so the returned list may be incomplete.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -110,8 +112,8 @@ pub fn escalate(raised: &[Raised], now: Time) -> bool {
     count == 0 || set_levels(higher.into_iter(), now, 1) == count
 }
 
-/// Raises the level of held alerts, but counts no report. Returns `false` if another transaction has locked or cleared
-/// one of the alerts.
+/// Raises the level of alerts without adding to their number of reports, because held alerts are not reported. Returns
+/// `false` if another transaction has locked or cleared one of the alerts.
 pub fn escalate_untold(raised: &[Raised], now: Time) -> bool {
     raised.is_empty() || set_levels(raised.iter(), now, 0) == raised.len() as u64
 }

@@ -37,8 +37,7 @@ statement! {
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 }
 
-// Moves pending checks by INSERT with ON CONFLICT DO UPDATE, because ON CONFLICT always finds the pending check by
-// index.
+// Changes existing rows by INSERT instead of UPDATE, because ON CONFLICT always finds a row by its unique index.
 statement! {
     fn move_all(rule: &Text, entity_name: &Text, keys: &[Text], slots: &[Time], role: pg_sys::Oid, at: Time) = query,
     c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
@@ -163,15 +162,15 @@ pub fn waiting_for<R>(rule: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| WatchError::Busy { rule: rule.to_string() }.into(), run)
 }
 
-/// Schedules a walk or a sweep for now. If its check is already pending, updates the check's row, so that a concurrent
-/// run of the check is rolled back.
+/// Schedules a background check of the rule for now. Rewrites the check's row if the check is already pending, because
+/// a change of the row rolls back a concurrent run of the check.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     let put = || put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
     waiting_for(rule, put);
 }
 
-/// Restarts a walk or a sweep like [`restart_special`], but never waits: the caller has locked checks of the rule, and
-/// the client that has locked this check may wait for them. Returns whether the check was free.
+/// Schedules a background check of the rule for now. Returns `false` instead of waiting if another session has locked
+/// the check's row, because waiting could deadlock: the caller has locked other checks of the rule.
 pub fn restart_special_if_free(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) -> bool {
     let (name, keys) = (Text::from(entity_name), std::slice::from_ref(rule));
     let is_free = lock_free_all(rule, &name, keys).len() == select_pending(rule, &name, keys).len();
@@ -181,7 +180,8 @@ pub fn restart_special_if_free(rule: &Text, entity_name: &str, now: Time, role: 
     is_free
 }
 
-/// Locks checks of walks and sweeps before the rule itself, as a change of a calendar does.
+/// Locks the rule's background checks. The caller locks the rule itself afterwards, because a change of a calendar uses
+/// the same lock order.
 pub fn lock_special(rule: &Text, entity_names: [&str; 2]) {
     waiting_for(rule, || {
         for name in entity_names {
