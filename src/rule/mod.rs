@@ -40,8 +40,8 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Finds a rule without the cache, because a cached rule may be outdated right after the commit that starts a walk
-    /// or sweep.
+    /// Reads a rule from its table instead of the cache, because the cache may be outdated right after another session
+    /// has changed the rule.
     pub fn find_again(name: &Text) -> Result<Self, Missing> {
         KNOWN.with_borrow_mut(|known| known.remove(name));
         calendar::forget();

@@ -17,8 +17,10 @@ pub struct Plan {
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns a column reference. A hook makes PostgreSQL's parser replace the reference with a call of `function`. The
-/// names in `columns` must be quoted.
+/// Returns SQL text that stands for a call of `function`. PostgreSQL's parser reads the text as a column reference, and
+/// a parser hook replaces the reference with the call.
+///
+/// The names in `columns` must be quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {
     let call = format!("{:?}.\"{}\".{row}", MARK.to_string_lossy(), function.to_u32());
     columns.fold(call, |call, column| format!("{call}.{column}"))
@@ -32,7 +34,8 @@ impl Plan {
         let (source, types) = (text::server(sql), [types, &[pg_sys::InvalidOid]].concat());
         let argument = types.as_ptr().cast_mut().cast::<c_void>();
         let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int;
-        // SAFETY: SPI is connected, and the types stay at their address when their vector moves into the plan.
+        // SAFETY: SPI is connected, and moving the vector `types` into the plan does not move the elements of the
+        // vector.
         let plan = unsafe { pg_sys::SPI_prepare_params(source.as_ptr(), Some(set_up), argument, options) };
         assert!(!plan.is_null(), "a statement of awty cannot be prepared");
         Self { plan, types }
@@ -83,7 +86,7 @@ unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c
     }
 }
 
-/// Returns the call that replaces a marked column reference, and null for any other column reference.
+/// Returns a function call for a column reference that begins with `MARK`, and null for any other column reference.
 ///
 /// # Safety
 ///

@@ -43,8 +43,10 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// The result of `read` must not point into the rows, because `evaluate` frees the rows. If `firing` is given, the
-/// query can read the trigger's transition tables.
+/// Executes a query and passes the rows to `read`. The result of `read` must not point into the rows, because the rows
+/// are freed afterwards.
+///
+/// If `firing` is given, the query can read the trigger's transition tables.
 pub fn evaluate<R>(
     sql: &str,
     types: &[pg_sys::Oid],
@@ -111,7 +113,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     let role = catalog::current_role();
     let known = PLANS.with_borrow(|plans| plans.get(&role)?.get(sql).cloned());
     if let Some(plan) = &known
-        // SAFETY: the plan was kept, so it lives until it is freed below.
+        // SAFETY: `SPI_keepplan` has made the plan permanent, and only the code below frees the plan.
         && unsafe { pg_sys::SPI_plan_is_valid(plan.plan) }
     {
         return Rc::clone(plan);

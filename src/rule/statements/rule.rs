@@ -66,7 +66,7 @@ pub enum Walk {
     New,
     /// The rule was changed. Pending checks move to new times.
     Changed,
-    /// The calendar was replaced. The walk moves pending checks to new times, and adds no checks for other rows.
+    /// The calendar was replaced. Pending checks move to new times, but rows without a check get none.
     Moved,
     /// The calendar was replaced, and all transactions that may have used the old one have ended.
     Again,
@@ -155,8 +155,10 @@ statement! {
 }
 
 statement! {
-    /// Returns whether all transactions with a number below `before` have ended. Also returns `true` if this server has
-    /// not reached `before`, because the number then comes from another server's dump.
+    /// Returns whether every transaction with a number below `before` has ended.
+    ///
+    /// Also returns `true` if this server has not assigned the number `before` yet, because the number then comes from
+    /// a dump of another server.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
           OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)
@@ -267,7 +269,8 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// Reads the rule with the latest snapshot, so that awty also watches rows of transactions that began before the rule.
+/// Reads the rule with the latest snapshot, so that a transaction that began before the rule was created also sees the
+/// rule.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }

@@ -104,7 +104,8 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// The body names each column's own collation, because an argument has the default collation of its type.
+/// Returns the body of a rule's SQL function. The body names each column's own collation, because a function's argument
+/// has the default collation of its type.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -173,8 +174,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // If the rule has an expression `stopped`, the DELETE trigger fires for every row, because even a row that already
-    // meets `until` may have stored stops.
+    // If the rule has the expression `stopped`, the DELETE trigger fires for every deleted row, so that awty also
+    // deletes the row's entry in `awty_internal.stop`.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),
@@ -285,6 +286,6 @@ pub fn call_with(function: pg_sys::Oid, alerts: pg_sys::Datum, array_type: pg_sy
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     set_local(c"row_security", c"off");
     call(&sql, &[array_type], &[Some(alerts)]);
-    // SAFETY: `nest` is the level that was opened above.
+    // SAFETY: `nest` is the level of settings that `NewGUCNestLevel` has opened above.
     unsafe { pg_sys::AtEOXact_GUC(true, nest) };
 }
