@@ -115,11 +115,10 @@ impl Table {
     }
 
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // Reads each check separately if the index of the primary key is unusable, because only an index scan can
-        // search for an array of ids.
-        // SAFETY: a backend has one thread, so nothing writes this variable during the read.
+        // SAFETY: a backend has only one thread, so no other thread writes `IgnoreSystemIndexes` during the read.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
+            // Reads each check separately, because only an index scan can search for an array of ids.
             return ids.filter_map(|id| self.read(id)).collect();
         }
         let array = ids.collect::<Vec<_>>().into_datum();
@@ -273,8 +272,10 @@ impl Table {
         }
     }
 
-    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, deletes by
-    /// SQL, because a direct deletion ignores them.
+    /// Deletes the row, which the caller must have locked.
+    ///
+    /// Deletes by SQL if an administrator has added triggers, foreign keys or rules to the table, because a direct
+    /// deletion ignores them.
     pub fn delete(&self, row: &Row) {
         if !self.is_plain() {
             return future_job::remove(&[row.id]);
@@ -299,12 +300,12 @@ impl Table {
     fn is_deleted_at_once(&self, row: &Row) -> bool {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
-        // Passes the id of the command that read the row. With the id of a later command, PostgreSQL would raise an
-        // ERROR if the run has deleted the row itself. `GetCurrentCommandId(true)` makes the deletion visible to the
-        // next command.
         // SAFETY: the relation is open, and this transaction has read the row's TID.
         unsafe {
+            // Marks the current command as a writer, so that the next command sees the deletion.
             pg_sys::GetCurrentCommandId(true);
+            // Passes the id of the command that read the row. With the id of a later command, PostgreSQL would raise an
+            // ERROR if the run's own function has deleted the row.
             let result = pg_sys::table_tuple_delete(
                 self.relation,
                 &mut tid,

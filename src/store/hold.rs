@@ -1,5 +1,7 @@
-//! A hold names its check and the check's repetition. A run that began before the hold was committed can end the check
-//! on hold. The next inspection then moves the hold to the repetition's next check.
+//! A hold keeps a pending check from running.
+//!
+//! A run that began before the hold was committed can still end the check. If the check has a repetition, the
+//! maintainer then copies the hold to the repetition's next check.
 //!
 //! Invariant: workers and inspections never wait for a client, because they skip rows that a client is releasing.
 
@@ -53,11 +55,11 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// This statement locks the holds that it copies. A client that releases such a hold waits for the lock, and then
-// searches for the hold again, because the hold may have moved.
+// FOR KEY SHARE locks each hold that is copied. A client that releases such a hold waits for the lock, and then
+// releases the copy too.
 statement! {
-    /// Copies holds of ended checks to the next checks of their repetitions. [`apply`] later marks these checks as
-    /// held.
+    /// Copies the hold of an ended check to the next check of the same repetition. [`apply`] later marks the next check
+    /// as held.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, f.job, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
@@ -100,8 +102,7 @@ statement! {
 }
 
 statement! {
-    /// Deletes holds of ended checks. Keeps a hold that [`carry_lost`] still has to copy to the repetition's next
-    /// check.
+    /// Deletes the holds of ended checks, except those that [`carry_lost`] still has to copy.
     pub fn remove_orphans(limit: i64) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id IN (
           SELECT o.check_id FROM awty_internal.hold AS o

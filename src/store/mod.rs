@@ -1,5 +1,5 @@
-//! Invariant: every statement is prepared, passes values only as parameters, qualifies every name, and runs with the
-//! owner's rights (`crate::pg::owner::as_owner`).
+//! Invariant: every SQL statement is prepared, passes values only as parameters, qualifies every name, and runs with
+//! the rights of the owner of awty's tables (`crate::pg::owner::as_owner`).
 
 pub mod check_row;
 pub mod check_stat;

@@ -96,8 +96,8 @@ pub fn claim_if_new() {
     }
 }
 
-/// The transaction of a database's first registration inserts the key of `awty_internal.origin`. `run` waits for the
-/// key until this transaction ends.
+/// Executes `run`, and limits how long `run` waits for another transaction that inserts the same row into
+/// `awty_internal.origin`.
 fn waiting<R>(run: impl FnOnce() -> R) -> R {
     patience::wait(|| Error::OriginBusy, run)
 }

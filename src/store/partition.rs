@@ -114,8 +114,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Locks both tables, because with only the default partition locked, a waiting reader would miss the moved
-            // rows, and a waiting writer would fail.
+            // Locks both tables before rows leave the default partition. With a lock on the default partition alone, a
+            // waiting reader would miss the moved rows, and a waiting writer would fail.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }

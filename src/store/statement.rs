@@ -85,7 +85,7 @@ impl Statement {
     /// SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
         let mut plan = self.plan.get();
-        // SAFETY: SPI is connected, and a plan that was kept lives until it is freed here.
+        // SAFETY: SPI is connected, and only this function frees the statement's plan.
         unsafe {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
@@ -152,7 +152,7 @@ impl Rows {
 
     pub fn datum(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
-        // SAFETY: the row exists, and the caller names a column of the statement.
+        // SAFETY: the row exists, and the caller passes the number of a column of the result.
         unsafe {
             let tuple = *(*self.table).vals.add(row);
             let mut null = false;
@@ -173,7 +173,8 @@ impl Rows {
     /// Columns count from 1, and rows from 0. A value passed by reference points into SPI's memory.
     pub fn get<T: FromDatum>(&self, row: usize, column: i32) -> Option<T> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
-        // SAFETY: the row exists, and the caller names a column of the statement and its type.
+        // SAFETY: the row exists, and the caller passes the number of a column of the result, and asks for the column's
+        // type.
         unsafe {
             let tuple = *(*self.table).vals.add(row);
             let mut null = false;

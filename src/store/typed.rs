@@ -7,9 +7,10 @@ use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::{self, Oid};
 
-/// Declares a statement as `pub fn name(parameters) -> Result = query, c"SQL"`. `query` stands for a method of
-/// [`super::statement::Prepared`]. If the result is not an [`Outcome`], `query(reader)` names the function that reads
-/// the result.
+/// Declares a function that executes an SQL statement, in the form `pub fn name(parameters) -> Result = query, c"SQL"`.
+///
+/// `query` is the method of [`super::statement::Prepared`] that executes the statement. If the result is not an
+/// [`Outcome`], `query(reader)` names the function that reads the result.
 ///
 /// The form `name, [types], c"SQL"` returns the statement itself.
 macro_rules! statement {
