@@ -32,8 +32,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Time limit of VACUUM, which may wait for a reader of an index page. DROP DATABASE fails if this process stays
-/// connected for five seconds.
+/// Time limit of VACUUM, which may wait for other sessions. The limit is below five seconds, because DROP DATABASE
+/// fails if this process stays connected for longer.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 /// An inspection spends at most this time on ending holds, and leaves the other holds to the next inspection.
 const ENDS: Duration = Duration::from_secs(1);
@@ -128,9 +128,10 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Creates a day's partition before the history gets a row of this day. Otherwise, the default partition would
-        // get the row, and PostgreSQL would then refuse to create the partition. A held database needs partitions too,
-        // because logical replication may insert such rows.
+        // Creates the daily partitions early. Otherwise, rows of a day without a partition go to the default partition,
+        // and must be moved later.
+        //
+        // A database whose checks are held needs partitions too, because logical replication may insert rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -291,7 +292,10 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Returns whether to do maintenance and whether to VACUUM. Clients may have to wait for maintenance.
+/// Returns two flags: whether to do maintenance now, and whether to VACUUM now.
+///
+/// If a VACUUM is due, maintenance waits until `AUDIT` has passed since the last maintenance, because clients may have
+/// to wait for maintenance's locks.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {

@@ -50,7 +50,7 @@ pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     );
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
-        // A failed task stops no check, so it must not replace a problem in `awty.status` that stops checks.
+        // Keeps a problem that `awty.status` already shows, because a failed task stops no checks and is less severe.
         if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == DatabaseProblem::None) {
             line.set_trouble(DatabaseProblem::Maintenance, now);
         }

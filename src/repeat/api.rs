@@ -92,8 +92,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first repetition. If so, this call replaces even a due check, because workers that do
-    /// not know the repetition yet would not schedule its next check.
+    /// Whether the job had no repetition before. In this case, `awty.repeat()` replaces even a due check, because a
+    /// worker with the job's old definition would not schedule the repetition's next check.
     is_first: bool,
 }
 

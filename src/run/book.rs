@@ -30,8 +30,10 @@ impl Timing {
 
 pub struct Conflict;
 
-/// Stores the answers of a run. If `suspected` is false, a check without failed runs has no row in
-/// `awty_internal.check_stat`, so awty does not search for one.
+/// Stores the answers of a run's checks.
+///
+/// If `suspected` is true, an earlier run may have crashed the server or ended its process, and each check may have a
+/// row in `awty_internal.check_stat`.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -43,8 +45,8 @@ pub fn answers(
     let mut locked = Vec::new();
     let is_first = |row: &Row| !suspected && row.check_count == 0 && row.attempt == 0;
     for (row, answer) in answered {
-        // If the job has no repetitions, one step locks and deletes the row. Otherwise awty locks the row first,
-        // because the end of the check reads its repetition under this lock.
+        // Locks and deletes the check's row in one step if the first run ends the check. For a repeated job, awty first
+        // locks the row and reads the repetition, because the repetition decides whether the check ends.
         let limits = &job.options.limits;
         let is_over = !job.repeats
             && is_first(&row)

@@ -90,8 +90,8 @@ unsafe fn call(
         failpoint!("call.deferred");
         (result, null)
     };
-    // `false` undoes all settings, including those of a plain SET.
-    // SAFETY: the level `nest` was opened above, and is still open.
+    // Passes `false` to undo all settings that the function has changed, including those of SET without LOCAL.
+    // SAFETY: `nest` is the level of settings that `NewGUCNestLevel` has opened above, and the level is still open.
     unsafe { pg_sys::AtEOXact_GUC(false, nest) };
     Ok(result)
 }

@@ -72,8 +72,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // Calls `note_end` first, because the launcher can cancel the run until then. `disarm` then also clears a
-        // cancellation by the launcher.
+        // Calls `note_end` before `disarm`, because the launcher may cancel the run until `note_end` returns. `disarm`
+        // then also clears such a late cancellation.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");
@@ -150,8 +150,8 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// Compares only this run's job with its current definition. If a change of any job stopped the run, a role that
-    /// changes its own job in a loop would stop the runs of all roles.
+    /// Returns whether the job's definition is still the one that the run uses. Ignores changes of other jobs, because
+    /// one role could otherwise stop the runs of all roles.
     fn is_job_current(&self) -> bool {
         matches!(job::find(&self.job.name), Some(Ok(now)) if now == *self.job)
     }

@@ -320,8 +320,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Stores which planned times get no further check. `None` means all planned times up to the pending check's
-/// `first_check_at`.
+/// Stores which planned times of a repetition get no further check. `None` removes the stored limit, so that the
+/// check's `first_check_at` is the limit again.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),
