@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 pub(super) enum Change {
-    /// Ends the schedule. If the request names a period, the schedule must have this period.
+    /// Ends the schedule. If a period is given and the schedule has another period, the request fails.
     End(Option<Length>),
     Run,
     Pause(Option<String>),

@@ -1,5 +1,7 @@
-//! Invariant: each API request is one transaction with the rights of its token's role, under row security. A GET
-//! request changes only the token's time of last use.
+//! Invariant: each API request runs in one database transaction, with the rights of the token's role and under row
+//! security.
+//!
+//! Invariant: a GET request changes nothing in the database except the time at which its token was last used.
 
 mod auth;
 mod body;

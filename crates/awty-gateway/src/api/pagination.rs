@@ -19,8 +19,8 @@ pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// Returns a problem for the faulty parameter. axum's error text names the parameter, as in `Failed to deserialize
-/// query string: limit: invalid digit`.
+/// Turns axum's error text into an API error that names the faulty query parameter. An example of such a text is
+/// `Failed to deserialize query string: limit: invalid digit`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));

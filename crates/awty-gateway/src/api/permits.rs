@@ -16,8 +16,8 @@ pub const CHANGES: usize = 3;
 /// Number of database connections that are only for reads and for looking up tokens.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
-/// A read or change that takes longer than this makes its role slow for [`SLOW_FOR`]. The time is not above the
-/// `lock_timeout` of requests, so that a role whose requests wait for locks also becomes slow.
+/// If a request takes this long, its role counts as slow for [`SLOW_FOR`]. The limit must not exceed the `lock_timeout`
+/// of requests, so that a request that fails at that timeout also makes its role slow.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
@@ -88,7 +88,7 @@ impl Permit {
         self.began.get_or_init(Instant::now);
     }
 
-    /// Returns the part of the permit that no other role can need.
+    /// Returns the permit from the role's own semaphore, which no other role uses.
     pub fn of_role(&self) -> Arc<OwnedSemaphorePermit> {
         self.of_role.clone()
     }

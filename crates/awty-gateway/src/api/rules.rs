@@ -105,7 +105,8 @@ pub(super) enum Write {
     Period(Length),
 }
 
-/// Returns whether `period` is the schedule's period, or the period that the client asked for and awty rounded up.
+/// Returns whether `period` equals the schedule's period. If awty rounded up the period that the client asked for, the
+/// client's period also counts as equal.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")

@@ -1,5 +1,6 @@
 //! Invariant: answers show `•••` instead of a header value that may be a secret.
-//! Invariant: answers write equal lengths of time, such as `60s` and `1m`, as the same text.
+//!
+//! Invariant: answers show a length of time as the same text, whether the client wrote `60s` or `1m`.
 
 use super::fields::HIDDEN;
 use super::shape::{FieldList, Kind, RETRIES, SCHEDULE};

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub(super) const LARGEST_BODY: usize = 512 * 1024;
-/// Smaller request bodies and answers do not count against the memory limits, so they never wait for memory.
+/// Request bodies and answers of at most this size do not count against the memory limits, so they never wait for
+/// memory.
 pub(super) const SMALL: usize = 16 * 1024;
 /// Maximum memory of all large request bodies together, in KiB.
 pub const ROOM: usize = 64 * 1024;

@@ -44,8 +44,8 @@ use serde_json::{Map, Value};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Returns the fields that only answers have. PUT ignores these fields, so that a client can send back what GET
-/// returned.
+/// Returns the names of fields that occur in answers but not in requests. PUT ignores such fields, so that a client can
+/// send back the answer of a GET request.
 pub fn only_answers<T: PartialSchema>() -> Vec<String> {
     fn own(schema: &RefOr<Schema>) -> Vec<String> {
         match schema {
