@@ -47,15 +47,16 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// Set only if this answer changes `failing`: the new value of `failing`, and the time of the change.
+    /// New value of the schedule's flag `failing`, and the time of the change. `None` if the answer leaves the flag
+    /// unchanged.
     pub failing: Option<(bool, DateTime<Utc>)>,
     /// `hold` or `stop`, with the endpoint's reason, if the endpoint asks awty to hold or stop its schedule.
     pub asked: Option<(&'static str, String)>,
 }
 
 impl Booking {
-    /// Replaces all other characters than ASCII by question marks, because a database that is not in UTF-8 can lack them.
-    /// Returns whether this changed the booking.
+    /// Replaces each character outside of ASCII with a question mark, because a database with another encoding than
+    /// UTF-8 may be unable to store the character. Returns whether any text was changed.
     pub fn become_ascii(&mut self) -> bool {
         let mut result = self.result.to_string();
         let message = match &mut self.answer {
@@ -108,8 +109,8 @@ impl Db {
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // An answer does not change a locked schedule. The schedule's next answer makes the change, because each
-            // answer is compared with the stored row.
+            // Skips the change of `failing` if another session locks the schedule's row. The schedule's next answer
+            // makes up for the change, because the gateway compares each answer with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

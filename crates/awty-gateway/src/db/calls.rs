@@ -11,9 +11,10 @@ const ATTEMPTS: &str = concat!(
     "::text, a.ended_at::text, a.lease::text
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
-/// Counts the `others`, which are other endpoints with planned calls during a call's delay. `called` counts those that
-/// were called. `near` and `near_called` count only endpoints of the same target. Also returns when the server started,
-/// and when its settings, the job and the schedule last changed.
+/// Counts other endpoints that should have been called during a late call's delay (`others`), and those that were
+/// called (`called`). `near` and `near_called` are the same counts for endpoints of the same target.
+///
+/// Also returns when the server started, and when its settings, the job and the schedule last changed.
 pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_catalog.pg_postmaster_start_time(),
         'settings', awty_http_internal.settings_read())
     || (SELECT pg_catalog.jsonb_build_object('job', j.resumed_at, 'schedule', e.changed_at)
@@ -39,8 +40,8 @@ const AFTER: &str = concat!(
         ORDER BY t.ended_at LIMIT $3) AS a
     WHERE e.id = $1 ORDER BY a.ended_at"
 );
-/// Reads facts about a schedule at a given time: its creation, its next planned time by the present plan, its checks
-/// that ended with a problem in the following hour, and the time from which single calls are kept.
+/// Reads facts that explain why a schedule was not called at a given time, such as the schedule's creation time, its
+/// next planned time, and its checks that ended with a problem in the following hour.
 pub const FACTS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('created', e.created_at,
         'planned', coalesce(e.at, (SELECT o.at FROM awty_http_internal.coming(e.every, e.cron, coalesce(e.zone, pg_catalog.current_setting('TimeZone')),

@@ -10,8 +10,8 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Number of failing schedules. If the extension awty_http is missing, number of pending checks whose last run
-    /// failed.
+    /// Number of failing schedules. A database without the extension awty_http has no schedules, so the number then
+    /// counts pending checks whose last run failed.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
@@ -78,7 +78,8 @@ impl Db {
         .await
     }
 
-    /// Without `since`, counts nothing, and returns only the time that the next call must pass as `since`.
+    /// Counts each job's missed checks after `since`. Also returns the end of the counted time, which the next call
+    /// passes as `since`. Without `since`, counts nothing.
     pub async fn missed(
         &self,
         jobs: &[String],

@@ -13,8 +13,8 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// Commits asynchronously, because a synchronous commit would wait for a missing standby, and the page could not report
-/// the missing standby. A crash may lose the token's time of last use.
+/// Commits asynchronously, so that the page works and can report the problem if a synchronous standby is missing. A
+/// crash can lose only the token's time of last use.
 const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
     LATERAL awty_http_internal.token_of(CASE WHEN s.setting IS NOT NULL THEN $1::bytea END) AS t";
@@ -42,7 +42,7 @@ const AS_USUAL: &str =
 const LONGEST_NAME: usize = 63;
 /// Maximum time for the rollback of an abandoned request.
 const UNDO: Duration = Duration::from_secs(5);
-/// Pause before the gateway terminates a session again that has not ended.
+/// Pause before the gateway tries again to terminate a database session that has not ended yet.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Refuses long names, because PostgreSQL would cut the name, and the cut name may belong to another role.
@@ -78,8 +78,9 @@ impl Db {
             .await
     }
 
-    /// The request keeps `place` until its transaction has ended, or until the gateway has terminated its session. It keeps
-    /// `of_role` until the session is gone, because PostgreSQL cannot interrupt each function.
+    /// Begins the transaction of a request. The permit `place` is released once the transaction has ended, or once the
+    /// gateway has asked PostgreSQL to terminate the session. The permit `of_role` is released only when the session
+    /// has ended, because a running function may ignore the termination.
     pub async fn begin(
         &self,
         role: &str,

@@ -35,7 +35,8 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// Limits the memory of a page: after the first 4 MiB of definitions, rows lack `fields` and `body`.
+/// Selects a page of schedules. To limit memory, rows after the first 4 MiB of definitions have null in `fields` and
+/// `body`.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(

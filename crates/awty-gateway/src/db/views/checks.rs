@@ -11,9 +11,11 @@ macro_rules! alert {
     };
 }
 
-/// Reads the late rows of each rule by an index, in the order of their due times. Without the index, row security would
-/// check the alerts of all roles. If `$1` is 0, also returns rows that are held or reminded before they are late. For
-/// these, the query reads only 10,000 alerts of each rule.
+/// Reads the late rows of each rule in the order of their due times. The query uses an index, because row security
+/// would otherwise check the alerts of all roles.
+///
+/// If `$1` is 0, also returns rows that are not late yet, but were held or reminded (level 0). For such rows, the query
+/// reads only 10,000 alerts of each rule.
 pub const OPEN: &str = concat!(
     alert!(),
     "FROM awty.rule AS r CROSS JOIN LATERAL (
@@ -41,8 +43,8 @@ macro_rules! check {
             'attempt', f.attempt) "
     };
 }
-/// `tries` says whether the current role is the job's role, and may therefore try the job's function. `tries` is null
-/// if the job has no function.
+/// `tries` says whether the visitor may try out the job's function, which only the job's own role may do. `tries` is
+/// null if the job has no function.
 const PENDING: &str = concat!(
     check!(),
     "|| pg_catalog.jsonb_build_object('tries', (SELECT pg_catalog.pg_get_userbyid(j.role) = current_user FROM awty.job AS j

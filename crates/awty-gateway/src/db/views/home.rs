@@ -10,8 +10,8 @@ use tokio_postgres::types::ToSql;
 pub const MANY: i64 = 1_000;
 pub const MOST_AHEAD: i64 = 20_000;
 
-/// Longest search for planned times in [`BEHIND`], and longest count of checks in [`ahead`]. Together they are shorter
-/// than a slow read of the API, because rights of the visitor that another role gave must not make the visitor slow.
+/// Time limits of two queries of the start page that also read the jobs of other roles. Together the limits are below
+/// one second, because the gateway restricts a role whose requests take longer.
 pub const SEARCH_FOR: Duration = Duration::from_millis(200);
 pub const COUNT_FOR: Duration = Duration::from_millis(400);
 
@@ -35,9 +35,10 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
-/// Reads the failing endpoints by a partial index. Also reads endpoints whose next call is late by more than one
-/// period. For a cron expression, this is the case once the following planned time has passed too. `least` limits the
-/// period, because an old endpoint may have a longer period than is allowed now.
+/// Reads endpoints that are failing, and endpoints whose next call is late by more than one period. With a cron
+/// expression, a call is that late once the planned time after it has also passed.
+///
+/// `least` caps the period, because an old endpoint may have a longer period than a new endpoint may have.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         (SELECT w.id, w.uri, w.failing_since AS since, false AS waits FROM awty_http.endpoint AS w
@@ -114,8 +115,8 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     CROSS JOIN (SELECT n AS part, pg_catalog.to_timestamp($1::float8 + $2::float8 * n) AS at FROM pg_catalog.generate_series(0::bigint, $3::bigint - 1) AS n) AS p
     WHERE awty.open_time(p.at, p.at + pg_catalog.make_interval(secs => $2::float8), c.calendar) > '0'
     ORDER BY c.calendar, p.part";
-/// 1,000 targets of the visitor's own jobs and 1,000 of any jobs, because the state of a target costs several lookups, and
-/// another role can have thousands of targets.
+/// Selects at most 1,000 targets of all jobs, because reading the state of a target costs several lookups. Selects up
+/// to 1,000 targets of the visitor's own jobs separately, so that targets of other roles cannot displace them.
 macro_rules! some_targets {
     () => {
         "((SELECT o.* FROM awty.target AS o
@@ -144,7 +145,8 @@ pub const STOPS: &str = concat!(
             FROM ", some_targets!(), " AS t WHERE t.state IN ('blocked', 'open', 'full')) AS w) AS t"
 );
 
-/// The length as PostgreSQL reads it, both as an interval and as a setting.
+/// Returns the duration in milliseconds, in a format that PostgreSQL accepts both as an interval and as the value of a
+/// setting.
 fn in_ms(length: Duration) -> String {
     format!("{} ms", length.as_millis())
 }
