@@ -17,7 +17,8 @@ use tokio::time::sleep;
 /// is longer.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// The gateway is not ready if its maximum number of calls is running, and none of them has ended for this long.
+/// The gateway reports that it is not ready if it runs its maximum number of calls, and no call has ended during this
+/// time.
 const HANGS: Duration = Duration::from_secs(30);
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -110,7 +111,8 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
-/// While the gateway is full, its claim loop waits for a call to end, so a long round means that no call has ended.
+/// Returns a warning if the gateway runs its maximum number of calls and no call has ended for [`HANGS`]. Checks the
+/// age of the claim loop's last round, because the loop of a full gateway waits until a call ends.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

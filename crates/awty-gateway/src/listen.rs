@@ -47,8 +47,8 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // For example, the process has too many open files.
                 tracing::warn!(%error, "cannot accept a connection");
+                // Waits, because an error such as too many open files would otherwise come back at once.
                 sleep(Duration::from_millis(100)).await;
                 continue;
             }

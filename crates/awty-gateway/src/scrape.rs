@@ -48,8 +48,8 @@ impl Seen {
         opened as u64
     }
 
-    /// `until` keeps its value if the clock is set back, because the next scrape would otherwise count the same checks
-    /// again.
+    /// Adds newly missed checks to the counters. The next scrape starts at `self.until`, which never decreases, so that
+    /// no check counts twice after the clock was set back.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {

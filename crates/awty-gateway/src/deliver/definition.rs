@@ -131,7 +131,8 @@ impl Definition {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// Moves the body out of the definition, so that memory holds one copy of the body during the call.
+    /// Takes the request body out of the call's definition, so that memory holds only one copy of the body during the
+    /// call.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

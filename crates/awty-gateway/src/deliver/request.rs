@@ -20,7 +20,7 @@ pub struct Delivery {
     /// The tenant's ids and signing keys are derived from this random number.
     pub tenant: i64,
     pub entity_name: String,
-    /// Path and query of the URI. For a send, `#` and the send's key follow.
+    /// Path and query of the URI. For a single call made with `awty_http.send()`, `#` and the call's key follow.
     pub entity_key: String,
     /// One more than the number of failed attempts in a row.
     pub attempt: u32,

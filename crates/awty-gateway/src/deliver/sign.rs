@@ -12,8 +12,10 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     }
 }
 
-/// Derives a schedule's signing key from the gateway's master key, so that the database stores no signing key. Without
-/// the tenant's random number, roles could compute the keys of a future tenant.
+/// Derives a schedule's signing key from the gateway's master key, so that the database stores no signing key.
+///
+/// The key also depends on `tenant`, the tenant's random number, because roles could otherwise compute the keys of a
+/// future tenant.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
     mac.update(&tenant.to_be_bytes());

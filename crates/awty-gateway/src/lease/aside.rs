@@ -24,7 +24,7 @@ impl Aside {
     }
 }
 
-/// Returns whether one job may have caused the failure.
+/// Returns whether the failure may be the fault of a single job, and not of the whole database.
 pub(super) fn is_of_a_job(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Away(_) => false,

@@ -19,8 +19,8 @@ const LARGEST: usize = 1_000;
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between the end of a call and the next claim. The pause is shorter than a slot, because a target at its limit
-/// can take another call as soon as one ends.
+/// Pause between the end of a call and the next claim. The pause is short, because the end of a call frees its target
+/// for a waiting call.
 const FOLLOW: Duration = Duration::from_millis(100);
 /// After this many stored answers, the claim loop claims again without waiting for the end of [`FOLLOW`].
 const ENOUGH: usize = 100;
@@ -60,8 +60,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // If the first failure says that a job is gone, the gateway reads the list of jobs again and reports no
-                // trouble.
+                // If the first failure in a row says that a job is gone, the gateway reads its list of jobs again and
+                // reports no error, because a job may be dropped at any time.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {

@@ -38,8 +38,8 @@ pub(super) async fn deliver(
     let lateness = seconds(now - lease.delivery.next_check_at);
     let done = caught(work(&worker, &mut lease, room, queue, lateness)).await;
     let (verdict, result, duration) = done.unwrap_or_else(|| {
-        // The call's task has panicked. A failed answer ends the lease, because heartbeats would otherwise extend the
-        // lease until its deadline.
+        // The call's task has panicked. The gateway stores a failed answer to end the lease, because heartbeats would
+        // otherwise extend the lease until its deadline.
         let message = "internal: the gateway could not make this call; its log says why".into();
         not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
     });
@@ -84,7 +84,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // Without the schedule's row, the call would use only default values, so the gateway does not make the call.
+        // Makes no call if the schedule's row cannot be read, because the request would have only default values.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {

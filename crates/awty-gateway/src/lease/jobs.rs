@@ -1,4 +1,4 @@
-//! Finds the jobs that this gateway may claim: none if the gateway's role bypasses row security.
+//! Finds the jobs from which the gateway may claim checks. A gateway whose role bypasses row security may claim none.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;

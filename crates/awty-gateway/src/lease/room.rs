@@ -7,8 +7,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// Maximum memory of all requests together, in KiB.
 const ROOM: usize = 128 * 1024;
-/// KiB that a claim reserves for each request before the request's size is known. `awty_http` limits the size of its
-/// requests, so only a check scheduled with `awty.schedule()` can need more.
+/// Memory in KiB that a claim reserves for each request before the request's size is known. Requests of awty_http are
+/// never larger, but checks scheduled with `awty.schedule()` can be.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

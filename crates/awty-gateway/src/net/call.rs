@@ -23,8 +23,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const HEAD: usize = 64 * 1024;
-/// After an answer, the gateway closes the connection unless the connection is ready for the next request within this
-/// time.
+/// Time within which a connection must become ready for another request after an answer. Otherwise, the gateway closes
+/// the connection.
 const SETTLE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]

@@ -11,8 +11,8 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// Maximum number of bytes that the gateway reads until an answer's head is complete. Limits the number of 1xx answers,
-/// which the HTTP library skips.
+/// Maximum number of bytes that the gateway reads before an answer's head is complete. Without a maximum, a server
+/// could send any number of interim (1xx) answers, because the HTTP library skips such answers.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

@@ -86,9 +86,11 @@ impl Guard {
         }
     }
 
-    /// Checks that a connection leads to the address that the guard has allowed. If both ends have the same IP address,
-    /// the connection stays on this machine, so its port must not belong to a listener that the gateway opens on all
-    /// addresses.
+    /// Returns whether a connection leads to the address that the guard has allowed, and not to one of the gateway's
+    /// own listeners.
+    ///
+    /// If both ends have the same IP address, the peer is on this machine. Then the peer's port must not belong to a
+    /// listener that the gateway opens on all addresses.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();
