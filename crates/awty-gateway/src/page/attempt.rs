@@ -83,8 +83,8 @@ fn verdict(call: &Value) -> Markup {
     }
 }
 
-/// Offers a link to the form for a new schedule. The form has this schedule's plan, and the address to which the
-/// endpoint redirects.
+/// Links to a form for a new schedule that calls the redirect's address directly. The form is filled with the plan of
+/// the present schedule.
 fn redirect(request: &Value, location: &str, writes: bool) -> Markup {
     let address = Url::parse(string(&request["uri"])).and_then(|uri| uri.join(location));
     html! {
@@ -98,7 +98,7 @@ fn redirect(request: &Value, location: &str, writes: bool) -> Markup {
     }
 }
 
-/// Shows the schedule's current headers, because a call does not store its headers.
+/// Shows the schedule's current headers, because awty does not store the headers that a past call sent.
 fn headers(request: &Value) -> Markup {
     let headers = request["headers"].as_object().into_iter().flatten();
     let rows: Vec<_> = headers.map(|(name, value)| vec![html! { (name) }, html! { (string(value)) }]).collect();

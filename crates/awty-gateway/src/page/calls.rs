@@ -35,7 +35,6 @@ pub fn lateness(call: &Value) -> Option<TimeDelta> {
     (call["attempt"] == 1 && late > PATIENCE).then_some(late)
 }
 
-/// A row of a table of calls.
 pub struct PastCall<'a> {
     pub id: &'a str,
     pub call: &'a Value,
@@ -58,15 +57,15 @@ impl PastCall<'_> {
     }
 }
 
-/// Reads when possible causes of a late or missing call ended, such as a pause. Also counts the other endpoints that
-/// were called between `from` and `to`.
+/// Reads what can explain that an endpoint was not called between `from` and `to`, such as the end of a pause. Also
+/// counts the other endpoints that were called in that time.
 pub async fn meanwhile(page: &Page, reading: &Request, id: &str, from: &str, to: &str) -> Result<Value, Fail> {
     let mut meanwhile = calls::meanwhile(reading, id, from, to).await?;
     meanwhile["gateway"] = page.started.to_rfc3339().into();
     Ok(meanwhile)
 }
 
-/// Says why no call was made between the planned time `slot` and the start `at` of `call`.
+/// Says why the endpoint was not called between the planned time (`slot`) and the start (`at`) of `call`.
 pub fn why(call: &Value, meanwhile: &Value) -> String {
     end(call, meanwhile).unwrap_or_else(|| cause(meanwhile).into())
 }
@@ -119,8 +118,8 @@ impl Last {
     }
 }
 
-/// Says which stop ended during the call's delay. If another endpoint was called during the delay, not all calls were
-/// stopped. Then only a stop of this schedule counts.
+/// Says what caused the call's delay and when the cause ended, such as a pause of the job. If other endpoints were
+/// called during the delay, only a pause or change of the call's own schedule can be the cause.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);
@@ -130,8 +129,8 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
         .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
-/// Says whether this schedule, its target or all calls were stopped during the delay. If another endpoint of the same
-/// target was called during the delay, only this schedule was stopped.
+/// Infers the cause of a call's delay from the calls of other endpoints during the delay. For example, if endpoints of
+/// the same target were called, only the schedule itself was paused or held.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));

@@ -47,8 +47,8 @@ pub struct Chart<'a> {
     pub marks: Option<Marks>,
 }
 
-/// A series whose numbers do not fit the scale of the chart. The chart marks each bucket of the series from bottom to
-/// top, and the table below the chart shows `texts`.
+/// A series that the chart draws as bars of full height, because its numbers do not fit the chart's scale. The table
+/// below the chart shows the numbers as `texts`.
 pub struct Marks {
     pub name: &'static str,
     pub texts: Vec<Option<String>>,
@@ -57,7 +57,8 @@ pub struct Marks {
 /// The open hours of a calendar, drawn behind the lines and blocks of the chart.
 pub struct Band {
     pub name: String,
-    /// Left edges of the bars that show open hours, in buckets. Each bar is a quarter of a bucket wide.
+    /// Left edge of each bar that shows open hours. The unit is one bucket of the chart, and each bar is a quarter of a
+    /// bucket wide.
     pub parts: Vec<f64>,
 }
 

@@ -73,8 +73,8 @@ fn switched(place: &str, on: bool) -> String {
     if all.is_empty() { path.to_owned() } else { format!("{path}?{}", all.join("&")) }
 }
 
-/// A view that may load itself again. A view with a form uses [`still`] instead, because reloading loses the typed
-/// text.
+/// Returns a view that reloads itself every few seconds if the person has chosen so. A view with a form uses [`still`]
+/// instead, because a reload loses the typed text.
 pub fn live(visit: &Visit, title: &str, body: Markup) -> Response {
     framed(visit, title, body, true)
 }

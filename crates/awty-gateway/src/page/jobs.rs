@@ -59,8 +59,8 @@ pub async fn show(visit: Visit) -> View {
 
 fn state(row: &Value) -> Markup {
     let number = |name: &str| row[name].as_i64().unwrap_or(0);
-    // `overdue` also counts running checks. Therefore the page shows the job as late only if the oldest of these checks
-    // is late.
+    // Shows the job as late only if its oldest overdue check is several seconds late. The number `overdue` alone proves
+    // no delay, because it also counts checks that are running.
     let oldest = &row["oldest"];
     html! {
         @if row["paused"] == true {

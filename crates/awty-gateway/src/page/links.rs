@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub struct Seen<'a> {
     pub database: &'a Value,
-    /// Paused jobs, blocked and full targets, and whether any check is pending.
+    /// Reasons why checks do not run, such as paused jobs and blocked targets. Also says whether any check is pending.
     pub stops: &'a Value,
     pub findings: &'a [Value],
     /// Name of this gateway, and the reasons why the gateway is not ready, if any.
@@ -27,8 +27,8 @@ struct Link {
     detail: Markup,
 }
 
-/// Phrases from the texts of `awty.status` and `awty.doctor()`. If a text contains one of the phrases of a condition,
-/// the condition does not hold.
+/// Phrases by which the page recognizes a problem in a message of `awty.status` or `awty.doctor()`. Each constant is
+/// named after its problem.
 const NOT_PRELOADED: [&str; 1] = ["is not in shared_preload_libraries"];
 const NO_WORKER: [&str; 3] =
     ["launcher is not running", "no background worker slot was free", "workers that may run it are busy"];

@@ -6,7 +6,7 @@ use super::words::moment;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-/// The form asks for a time without seconds, so the answer is about the whole minute.
+/// The page answers for a whole minute, because its form asks for a time without seconds.
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Debug, PartialEq)]

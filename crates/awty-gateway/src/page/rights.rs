@@ -9,7 +9,7 @@ pub async fn within<F: Future>(request: F) -> F::Output {
 }
 
 pub fn are(role: &str, gateway: &str) {
-    // Ignores the error, because it occurs only outside of a request. No code there needs the roles.
+    // Ignores the error that occurs outside of a page request, because only page requests need the roles.
     let _ = ROLES.try_with(|roles| roles.set([role.to_owned(), gateway.to_owned()]));
 }
 

@@ -19,7 +19,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Each range: its name in the address, width of a bucket in seconds, number of buckets, and length of the whole range.
+/// Time ranges of the charts. Each entry has the bucket's name in the URL, the bucket's width in seconds, the number of
+/// buckets, and the length of the whole range.
 const BUCKETS: [(&str, i64, usize, &str); 7] = [
     ("1s", 1, 300, "5 min"),
     ("10s", 10, 360, "1 h"),
@@ -41,9 +42,10 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let place = format!("/schedules/{}", encoded(&id));
     let row = visit.get(&format!("/v1{place}")).await?.json;
     let asked = visit.query.get("bucket");
-    // A link with an end time still shows the same numbers later.
     let read = |until| moment(&Value::from(until)).or_else(|| zone::read(until)).ok_or_else(Fail::not_found);
     let at = visit.query.get("at").map(read).transpose()?;
+    // A link can contain an end time (`until`), so that the page shows the same numbers whenever a person opens the
+    // link.
     let until = visit.query.get("until").map(read).transpose()?;
     let until = until.or(at.map(|at| (at + AFTER).min(crate::clock::now())));
     let (bucket, step, buckets, _) = BUCKETS
@@ -92,8 +94,8 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     Ok(frame::live(&visit, string(&row["uri"]), body))
 }
 
-/// Returns the usual time range of one day. For a younger schedule, returns the shortest range that reaches back to the
-/// schedule's creation.
+/// Returns the default time range of the charts, which is one day. For a younger schedule, returns the shortest range
+/// that begins before the schedule's creation.
 fn usual(created: Option<DateTime<Utc>>) -> (&'static str, i64, usize, &'static str) {
     let age = created.map_or(i64::MAX, |created| (crate::clock::now() - created).num_seconds());
     let fits = |(_, step, buckets, _): &(_, i64, usize, _)| age < step * *buckets as i64;
@@ -106,7 +108,8 @@ fn around(at: DateTime<Utc>) -> (&'static str, i64, usize, &'static str) {
     if crate::clock::now() - at < TimeDelta::days(1) { usual(Some(at)) } else { BUCKETS[USUAL + 1] }
 }
 
-/// Says why a due call waits, unless the banner says so, or the gateway is about to claim the call.
+/// Returns the reasons why a due call waits. Leaves out reasons that the banner already shows, and reasons that last
+/// only until the gateway claims the call.
 async fn waits(reading: &Reading, uri: &str, stop: Option<&str>) -> Result<Vec<String>, Fail> {
     let Ok(uri) = Uri::parse(uri) else { return Ok(Vec::new()) };
     let events = views::explain(reading, &uri.entity_name(), uri.entity_key()).await?;
@@ -115,7 +118,7 @@ async fn waits(reading: &Reading, uri: &str, stop: Option<&str>) -> Result<Vec<S
     Ok(waits.filter(|why| !is_told(why)).map(str::to_owned).collect())
 }
 
-/// Splits awty's message about a wait into the reason and the command that follows the reason.
+/// Splits awty's message about a waiting check into the reason for the wait and the SQL command that follows, if any.
 fn parted(wait: &str) -> (&str, Option<&str>) {
     match wait.find("; SELECT awty.") {
         Some(end) => (&wait[..end], wait.get(end + 2..)),

@@ -25,8 +25,8 @@ const FIELDS: [(&str, &str, &str); 6] = [
 ];
 const METHODS: [&str; 6] = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"];
 
-/// The form's request contains the stored body. If the API cannot read the request, the body is the cause, because the
-/// API can read all other parts.
+/// Error for status 400, which means that the API cannot parse the form's request. The only part that the API may be
+/// unable to parse is the schedule's stored body.
 const TOO_DEEP: &str = "The body of this schedule is nested more deeply than the API reads. To change the schedule, call \
     awty_http.schedule() in the database.";
 

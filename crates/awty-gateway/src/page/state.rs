@@ -16,6 +16,6 @@ pub struct Page {
     pub secure: bool,
 }
 
-/// Marks a request or an answer of the page with the signed-in role.
+/// Name of the signed-in role. The page attaches the name to requests and answers.
 #[derive(Clone)]
 pub struct OfRole(pub String);

@@ -19,7 +19,7 @@ impl Stop {
         self.0["why"].as_str()
     }
 
-    /// Returns a time as text. Rows that became late after this time have no alert yet.
+    /// Returns as text the time since which rows that became late may have no alert yet.
     pub fn behind(&self) -> Option<String> {
         let behind = &self.0["behind"];
         let lasts = self.why().is_some() || is_late(behind);
@@ -30,7 +30,7 @@ impl Stop {
         self.with(None)
     }
 
-    /// `list` is the banner's phrase for the list of late rows, such as "this list".
+    /// `list` names the incomplete list in the banner's sentence, for example as "this list".
     pub fn banner_of(&self, list: &str) -> Markup {
         let sentence = match self.behind() {
             Some(since) => Some(format!("Rows that became late since {since} are not in {list}.")),
@@ -49,7 +49,8 @@ impl Stop {
                         @else { (mark(Mark::Late, "Checks of rules wait:")) " a worker has not run them yet. " }
                         @if let Some(sentence) = sentence { (sentence) }
                     }
-                    // Some remedies are not SQL commands, such as "checks run on its primary".
+                    // A remedy without a semicolon is advice in words, not an SQL command, so the page shows the remedy
+                    // as prose.
                     @if let Some(fix) = self.0["fix"].as_str() { @if fix.contains(';') { (command(fix)) } @else { p { "What to do: " (fix) "." } } }
                 }
             }

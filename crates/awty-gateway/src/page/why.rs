@@ -1,4 +1,5 @@
-//! `/why`: the first reason why nothing runs, a command that helps, and awty's other findings.
+//! The page `/why` shows the first reason why no check runs, a command that removes the reason, and other problems that
+//! awty has found.
 
 use super::fail::View;
 use super::parts::{Mark, command, mark, reason, select, string, time};
@@ -25,7 +26,8 @@ pub async fn show(visit: Visit) -> View {
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
-    // The page hides a finding with the same command as the first reason, because both have the same cause.
+    // The page hides a finding if the reason at its top already shows the same command, because both describe the same
+    // problem.
     let is_told = |fix: Option<&str>| why.is_some() && fix.is_some() && fix == database["fix"].as_str();
     let clock = clock(&times, &database["last_slot_run"], asked);
     let chain = links::Seen {

@@ -33,7 +33,7 @@ pub fn name() -> String {
 
 /// `form` is a format of strftime.
 pub fn written(at: DateTime<Utc>, form: &str) -> String {
-    // Years that `jiff` does not know are written in UTC.
+    // Writes the time in UTC if its year is outside of the range that the library `jiff` supports.
     let written = Timestamp::from_microsecond(at.timestamp_micros()).ok();
     let written = written.and_then(|at| jiff::fmt::strtime::format(form, &at.to_zoned(zone())).ok());
     written.unwrap_or_else(|| at.to_rfc3339())
