@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Path of a call, its planned time in microseconds, and the number of further calls that the endpoint had asked for.
+/// Identifies a call by its path, its planned time in microseconds, and how often the endpoint has asked to be called
+/// again.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Counts the rows that each view reads if there are many rows and no row matches the filters.
+//! Checks that each view reads a bounded number of rows, even if the tables are large or no row matches a filter.
 
 use crate::people::{open, pages};
 use crate::shop::Shop;

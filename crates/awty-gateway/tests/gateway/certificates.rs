@@ -124,7 +124,7 @@ async fn another_name_or_nobody_known_is_refused_before_a_byte_is_sent() {
 #[tokio::test]
 async fn a_certificate_that_has_expired_is_refused() {
     let authority = Authority::new();
-    // With 0 days, a certificate expires in the second in which it is made.
+    // A certificate with a validity of 0 days expires within one second after its creation.
     let (port, trusting) = (authority.server("localhost", 0).await, authority.trusting());
     let mut report = call(&trusting, port).await;
     for _ in 0..100 {

@@ -56,7 +56,7 @@ impl Chromium {
         let message = message.expect("Chromium does not answer; is it there? (scripts/setup test)");
         match message["method"].as_str() {
             Some("Page.loadEventFired") => self.loaded = true,
-            // Ignores network errors, because Chromium also logs a refused form as a network error.
+            // Ignores network errors, because Chromium logs a network error when the server refuses a form.
             Some("Log.entryAdded") if message["params"]["entry"]["source"] != "network" => {
                 let entry = &message["params"]["entry"];
                 if entry["level"] == "error" {

@@ -146,7 +146,8 @@ fn a_period_of_thousands_of_years_breaks_no_view_of_another_role() {
     }
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '24 hours')");
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
-    // Stores periods longer than the limit, as if they were stored before the limit existed.
+    // Writes too long periods directly into the tables, because a version without the limit may have stored such
+    // periods.
     shop.cluster.execute(
         "postgres",
         &[

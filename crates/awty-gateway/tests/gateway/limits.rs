@@ -52,7 +52,8 @@ fn a_database_that_is_held_promises_no_call() {
 fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
-    // PostgreSQL would choose these operators if it looked up names in the role's schema.
+    // The role creates operators that PostgreSQL would prefer to its own operators if a request searched the role's
+    // schema.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql

@@ -165,8 +165,8 @@ fn a_tag_is_a_condition_and_requests_at_once_lose_nothing() {
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7, "{statuses:?}");
-    // A schedule that starts failing gets a new ETag. A change with the earlier ETag still succeeds, because no client
-    // has changed the schedule.
+    // A schedule that starts failing gets a new ETag. `If-Match` still accepts the old ETag, because no client has
+    // changed the schedule meanwhile.
     let tag = client.get(&place).header("etag");
     shop.cluster.execute("postgres", &["UPDATE awty_http_internal.endpoint SET failing_since = now()"]);
     assert_eq!(client.ask_with("GET", &place, "", &format!("If-None-Match: {tag}\r\n")).status, 200);

@@ -35,8 +35,8 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// The neighbours (other roles) try to use up the calls that the gateway makes at once. Without `length`, the test is
-/// short, so the gateway gets a low limit of 200 calls.
+/// A short test (without `length`) lowers the gateway's limit of concurrent calls to 200, so that the attackers can
+/// reach the limit.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

@@ -10,7 +10,7 @@ fn of_scans(plan: &Value, table: &str, field: &str) -> i64 {
         _ => 0,
     };
     let is_scan = plan["Relation Name"].as_str().is_some_and(|name| name.starts_with(table));
-    // PostgreSQL shows the rows of one loop on average, and PostgreSQL 18 with a fraction.
+    // EXPLAIN reports the number of rows per loop as an average. Since PostgreSQL 18, the average may be a fraction.
     let each = plan[field].as_f64().unwrap_or(0.0) * plan["Actual Loops"].as_f64().unwrap_or(1.0);
     inner + if is_scan { each.round() as i64 } else { 0 }
 }

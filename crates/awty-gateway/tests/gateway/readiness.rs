@@ -7,7 +7,7 @@ fn until_reason(gateway: &Gateway, part: &str) {
         (503, body) if body.contains(part) => Ok(()),
         (_, body) => Err(body),
     });
-    // The log and the answer's body escape quotes in the same way, so `part` occurs in both.
+    // The log escapes quotes in the same way as the answer's body, so the test can search both for `part`.
     until("the log", || {
         let log = gateway.log();
         let is_logged = |line: &str| line.contains("WARN") && line.contains("not ready") && line.contains(part);

@@ -143,8 +143,8 @@ fn the_chain_names_the_link_that_is_broken() {
     broken(&browser, "Workers are free", "all workers that may run it are busy");
     told(&browser, "/why", "are busy", "consider increasing awty.max_workers_per_role or awty.max_workers");
     shop.app("SELECT awty.cancel('nap', '1', job) FROM unnest('{nap,rest}'::text[]) AS job");
-    // Each request commits the time at which its token was used. The page must answer although no standby confirms this
-    // commit.
+    // The first request with a token writes the time to the database. The request must not wait for a standby, because
+    // the page reports that the standby is missing.
     let unused = Browser::of(&shop, &gateway, "app", "read");
     postgres("ALTER SYSTEM SET awty.synchronous_commit = on");
     postgres("ALTER SYSTEM SET synchronous_standby_names = 'away'");

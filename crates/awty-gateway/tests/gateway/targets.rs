@@ -163,7 +163,8 @@ fn a_token_is_shown_once_and_can_be_dropped() {
         problem(&other.ask("POST", "/v1/tokens", "{\"scope\": \"read\", \"role\": \"nobody\"}")),
         is(404, "not-found")
     );
-    // A longer name would become this name, because PostgreSQL cuts names to 63 bytes.
+    // PostgreSQL cuts names to 63 bytes. A name of 64 bytes must not be taken for the role whose name is its first 63
+    // bytes.
     let name = "r".repeat(63);
     shop.cluster.execute("postgres", &[&format!("CREATE ROLE {name}"), &format!("GRANT {name} TO other")]);
     let of = |role: &str| other.ask("POST", "/v1/tokens", &json!({"scope": "read", "role": role}).to_string());

@@ -105,8 +105,8 @@ fn a_tried_function_gets_no_right_of_the_gateway() {
     assert!(tried.text.contains("it is app now (P0001)"), "{}", tried.text);
 }
 
-/// Asks awty to hold a row of a watched table. awty then evaluates the rule's `until` expression, which executes
-/// `body`.
+/// Executes `body` in a database session of the gateway. A request to hold a row evaluates the rule's condition, and
+/// the condition calls a function with `body`.
 fn hold(shop: &Shop, gateway: &Gateway, body: &str) -> u16 {
     shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
     shop.app(&format!(
@@ -143,7 +143,7 @@ fn an_expression_that_catches_its_cancellation_keeps_no_session() {
     });
 }
 
-/// The gateway reads a whole message into memory, and a message's text may have a gigabyte.
+/// A function can raise a message of a gigabyte, and the gateway would read the whole message into memory.
 #[test]
 fn large_messages_of_a_function_cost_the_gateway_no_memory() {
     let (shop, gateway, _) = open();
@@ -162,7 +162,7 @@ fn large_messages_of_a_function_cost_the_gateway_no_memory() {
     assert!(more < 12 * 1024, "it has held {more} KiB more");
 }
 
-/// Stops processes, because PostgreSQL cannot interrupt a stopped process, as it cannot interrupt some functions.
+/// Stops the processes of two sessions with SIGSTOP, so that PostgreSQL cannot end the sessions.
 #[test]
 fn sessions_that_do_not_end_are_few() {
     let (shop, gateway, _) = open();

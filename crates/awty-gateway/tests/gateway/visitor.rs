@@ -46,8 +46,8 @@ impl Browser {
         answer.text
     }
 
-    /// Loads the page until it has the texts. Use this if a state comes later, or if a busy machine makes the page give up
-    /// a search or a count.
+    /// Reloads the page until the page contains all `texts`, because a busy server may show a text only on a later
+    /// load.
     #[track_caller]
     pub fn comes_to_show(&self, path: &str, texts: &[&str]) -> String {
         until(path, || {

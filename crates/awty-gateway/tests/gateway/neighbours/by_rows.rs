@@ -3,7 +3,7 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Number of jobs that each round registers, and maximum number of jobs of all rounds together.
+/// Each round of the attack adds the first number of jobs, until the attacking role has the second number of jobs.
 const NAMES: (usize, usize) = (500, 5_000);
 
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
@@ -81,7 +81,7 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
         r#"{"lateness": "Infinity", "duration": null, "body": [[[]]], "fault": 7}"#,
     ];
     let mut answered = 0;
-    // Repeats the claim, because the gateway may have claimed all checks of this job.
+    // Repeats the claim until 20 checks are answered, because the gateway claims checks of the same job meanwhile.
     for turn in 0.. {
         let (complete, fail) = (results[turn % 3], results[(turn + 1) % 3]);
         let sql = format!(

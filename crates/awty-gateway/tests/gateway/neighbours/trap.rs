@@ -13,7 +13,7 @@ pub enum Manner {
     Deaf,
     /// Sends the first text once, and then repeats the second text without end.
     Endless(&'static str, &'static str),
-    /// Sends the same texts as `Endless`, but waits 0.1 s after each repetition.
+    /// Sends the first text once, and then the second text every 0.1 s without end.
     Slow(&'static str, &'static str),
     Answer(&'static str, &'static str),
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 pub const PATH: &str = "/victims-path";
 
-/// Finds planned times before the pending call that had no successful call or more than one.
+/// Lists the past planned times that do not have exactly one successful call.
 const WRONG_SLOTS: &str = "SELECT string_agg(slot::text || ': ' || count, ', ') FROM (
     SELECT s.slot, count(a.lease) FROM awty.future_job AS f,
         LATERAL generate_series($1::text::timestamptz, f.first_check_at - interval '1 s', '1 s') AS s (slot)
