@@ -18,7 +18,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs the program as the child process itself, so that signals to the child process reach the program.
+/// Runs the program without a parent process such as `runuser`, so that signals reach the program.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

@@ -16,7 +16,8 @@ use crate::{account, poll};
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 
-/// Only the server's account may enter the directory, because the server trusts every connection.
+/// The server trusts every connection to its socket in the directory, so only the server's account may enter the
+/// directory.
 #[track_caller]
 pub(crate) fn new_directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(1);

@@ -166,7 +166,7 @@ impl Shop {
         );
         let started = Instant::now();
         let answers = match self.client().simple_query(&script) {
-            // awty may have refused the time, because it has passed.
+            // The statements may have failed because the time has already passed.
             Err(_) if started.elapsed().as_secs() + 1 >= seconds as u64 => return self.ahead(2 * seconds, statements),
             answers => answers.unwrap_or_else(|error| panic!("{script}: {error:?}")),
         };
@@ -188,7 +188,7 @@ impl Shop {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// Dropping the returned client opens the gate.
+    /// Makes each run with [`GATE`] wait until the returned client is dropped.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();

@@ -10,7 +10,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// The COMMENT of each overload contains this text. The SQL reference describes all overloads in one sentence.
+/// Text by which the generator recognises the COMMENT of an overload. The reference does not list overloads one by one.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "
@@ -160,8 +160,8 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 }
 
 pub fn settings(client: &mut Client) -> String {
-    // The page shows the default value (`boot_val`) instead of the current value, because the cluster's configuration
-    // file changes a few values.
+    // Shows the default of each setting (`boot_val`), because the test cluster's configuration file changes some
+    // current values.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

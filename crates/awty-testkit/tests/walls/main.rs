@@ -41,7 +41,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// No room of the first list may depend on a room of the second list, directly or through other rooms.
+/// No module of the first list may depend on a module of the second list, directly or through other modules.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -52,7 +52,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// awty-core must not use these names, because it has no clock and never waits.
+/// Names of crates, modules and types that awty-core must not use, because awty-core reads no clock and never waits.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
@@ -151,8 +151,8 @@ fn awty_core_knows_neither_postgresql_nor_a_clock() {
     assert!(chrono.contains("default-features = false") && !chrono.contains("clock") && !chrono.contains("now"));
 }
 
-/// pgrx makes a `String` of any bytes. If the database's encoding is not UTF-8, the bytes may be invalid in a `String`,
-/// which is undefined behaviour.
+/// pgrx makes a `String` from a text without checking that the text is UTF-8. Other encodings would cause undefined
+/// behaviour.
 #[test]
 fn texts_from_sql_are_bytes() {
     let sources = Source::all("src");

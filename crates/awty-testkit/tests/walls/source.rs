@@ -17,8 +17,8 @@ pub struct Source {
     pub children: Vec<String>,
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
-    /// Names of `#[pg_extern]` functions that take a `String` or `&str`. A call such as `get::<String>` adds the name
-    /// "get".
+    /// Uses of `String` or `&str` for texts from SQL: the name of each `#[pg_extern]` function with such an argument,
+    /// and "get" for each call such as `get::<String>`.
     pub strings: Vec<String>,
     inline: Vec<String>,
 }
