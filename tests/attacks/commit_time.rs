@@ -35,7 +35,7 @@ fn a_cursor_with_hold_ends_with_its_run() {
     field.run("mallory", "hold").is_done();
 }
 
-/// awty executes a run's deferred code, such as a deferred trigger, before the worker locks the check's row.
+/// The worker runs deferred triggers before it locks the check's row, so that clients do not wait for the triggers.
 #[test]
 fn no_client_waits_for_what_a_run_left_to_its_commit() {
     let field = Field::new();

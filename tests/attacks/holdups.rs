@@ -131,8 +131,8 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// Creates repetitions whose next time takes awty thousands of steps to find, because nearly all planned times are just
-/// when the calendar closes.
+/// Creates repetitions for which awty must try thousands of planned times, because nearly all planned times are just
+/// after opening hours.
 fn search_long(field: &Field, role: &str, job: &str, count: usize) {
     field.sql(
         role,
@@ -168,8 +168,8 @@ fn holds_of_repetitions_that_search_long_keep_no_other_hold_from_its_end() {
     inspect(&field);
     let ended = "SELECT count(*) = 1 FROM awty.future_job_history WHERE job = 'quick' AND outcome = 'missed'";
     field.cluster.await_sql(DB, "the end of the other hold", ended);
-    // awty ends the holds of both roles in turn. Therefore the hold of the quick job does not wait for all holds of the
-    // slow job.
+    // awty alternates between the two roles when it ends holds, so the hold of the quick job need not wait for all
+    // holds of the slow job.
     let before = "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow' AND finished_at <= (
                       SELECT finished_at FROM awty.future_job_history WHERE job = 'quick')";
     let before: i64 = field.one("postgres", before);
@@ -191,8 +191,8 @@ fn checks_that_search_long_delay_no_claim_of_several_jobs() {
     let claimed: i64 = field.one("postgres", "SELECT count(*) FROM awty.claim('{slow,quick}', 'w')");
     assert_eq!(claimed, 1);
     let ended: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow'");
-    // A claim of two jobs ends at most 500 checks of each job, and also stops after a time limit. Here the claim must
-    // reach the time limit first, because each of these checks takes long.
+    // The claim stops at its time limit before it reaches its limit of 500 checks, because each of these checks takes
+    // long.
     assert!((1..400).contains(&ended), "{ended} checks have ended");
 }
 
@@ -260,7 +260,8 @@ fn a_hold_keeps_no_lock_on_the_table_of_the_rule() {
     assert_eq!(field.one::<i64>("postgres", held), 2);
 }
 
-/// awty.cancel() reads the table only for a row that the walk has not reached. The held walk never begins.
+/// awty.cancel() reads the watched table only while awty has not yet read all existing rows. The test keeps awty from
+/// reading the rows.
 #[test]
 fn a_cancel_keeps_no_lock_on_the_table_of_the_rule() {
     let field = Field::new();

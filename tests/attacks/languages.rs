@@ -50,8 +50,8 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // The assertion above proves something only if a later run of the same role finds the names that an earlier run has
-    // left in the interpreter.
+    // Each role must find the names that its own earlier runs left in the interpreter. Otherwise, the assertion above
+    // could never fail.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

@@ -56,8 +56,8 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // A second worker runs the checks of the job `other`, and finds that the check of the job `open` is still due,
-    // because the first worker still runs it.
+    // A second worker runs checks of the job `other`. The second worker must not run the due check of the job `open`,
+    // because the first worker is still running that check.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {
@@ -190,8 +190,8 @@ fn an_open_transaction_holds_up_no_foreign_check() {
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
 }
 
-/// A client that does not read a long error message keeps its locks, because the server waits until it has sent the
-/// message. Callers can make messages long.
+/// awty must check the caller's rights before it takes a lock. Otherwise, a caller that does not read the error message
+/// could keep the lock.
 #[test]
 fn a_role_without_the_right_waits_for_no_lock_of_a_job_or_calendar() {
     let field = Field::new();

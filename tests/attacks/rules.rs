@@ -60,7 +60,7 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     assert_eq!(ran, "postgres, postgres");
 }
 
-/// PostgreSQL evaluates the WHEN condition of a trigger, like a CHECK constraint, with the writer's rights.
+/// PostgreSQL evaluates the WHEN condition of a trigger with the rights of the role that writes the row.
 #[test]
 fn an_update_evaluates_the_condition_as_the_writer() {
     let field = field();

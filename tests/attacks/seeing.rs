@@ -31,7 +31,7 @@ fn field() -> Field {
     field.cluster.await_sql(DB, "the failures", "SELECT count(*) = 2 FROM awty.failing");
     field.sql("sam", "SELECT awty.schedule('slow', 'of sam', 'geheim job', at => now())");
     field.await_sign(78);
-    // Waits, because a worker counts a run only after the run's commit.
+    // Waits for the count, because a worker counts a run only after the commit of the run.
     field.cluster.await_sql(DB, "the failures to be counted", "SELECT retries = 2 FROM awty.job_status");
     field.sql("alice", "SELECT awty.disallow('geheim job', 'sam')");
     field
