@@ -52,8 +52,8 @@ fn nothing_runs_twice_when_the_clock_is_set_back() {
     shop.job("note", NOTE, "");
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
-    // Sets `skip` only after the first check has run, because awty could skip a check that is due before awty first
-    // inspects the database.
+    // Sets `skip` after the first run. Otherwise, awty could skip the first check, because awty may start in this
+    // database after the check is due.
     shop.run("SELECT awty.alter('note', on_missed => 'skip')");
     shop.schedule("2", "note", "after => '5 minutes'");
     shop.cluster.set_clock(-3600);

@@ -39,7 +39,7 @@ struct Agreement {
     watch: &'static str,
     done: &'static str,
     levels: &'static [&'static str],
-    /// awty sends the last reminder this long before level 1. Only opening time counts.
+    /// Opening hours between the last reminder and level 1.
     remind: Option<&'static str>,
 }
 
@@ -157,8 +157,7 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     // `awty.travel()` runs the due checks before it returns, so the alert has reached each level that is due.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // `awty.travel()` ends at an inexact time, so a ticket may begin to wait shortly before or shortly after a level's
-    // due time. The test ignores such tickets.
+    // Ignores tickets that begin to wait near a level's due time, because `awty.travel()` ends at an inexact time.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(
@@ -267,7 +266,7 @@ fn a_help_desk_has_two_targets_and_a_clock_that_stops() {
     client.batch_execute("UPDATE ticket SET status = 'waiting', first_reply_at = awty.now()").unwrap();
     travel_to(&mut client, 1, "2 days 11 hours");
     client.batch_execute("UPDATE ticket SET status = 'open'; DELETE FROM told").unwrap();
-    // The rule did not count the eight and a half opening hours in which the status was `waiting`.
+    // The rule `solved` ignores the eight and a half opening hours in which the ticket's status was `waiting`.
     travel_to(&mut client, 2, "1 day");
     assert_eq!(told(&mut client), "solved 1 Thu 10:00, solved 2 Fri 10:00, solved 2 Mon 10:00");
     let late = "SELECT (rule, entity_key, level, told) = ('solved', '1', 2, 4) FROM awty.late";

@@ -1,7 +1,7 @@
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Stop};
 
-/// Triggers an inspection, because an inspection stores the figures.
+/// Pauses a job to trigger an inspection, because awty stores the statistics of jobs during inspections.
 fn await_stored(shop: &Shop, condition: &str) {
     let mut client = shop.cluster.superuser("postgres");
     client.batch_execute("SELECT awty.pause('spare')").unwrap();

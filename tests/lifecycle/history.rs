@@ -63,8 +63,8 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
 
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
-    // Keeps the history for a year at first, because awty must not drop the old day's partition before the reader locks
-    // it.
+    // Keeps the history for a year at first. Otherwise, awty could drop the oldest partition before the reader has
+    // locked the partition.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
@@ -247,7 +247,8 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // Sends the wait and COMMIT in one batch, because the inspection waits only 200 ms for the writer's lock.
+    // Sends the loop and COMMIT in one batch, so that no round trip delays COMMIT. awty's maintainer waits for the
+    // writer's lock for only 200 ms.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

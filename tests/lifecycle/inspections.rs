@@ -5,7 +5,7 @@ use std::time::Duration;
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
 
-/// Gives up before awty's audit, which runs after a minute and could also make `wanted` true.
+/// Waits at most 30 s, because awty's regular audit after a minute could hide that an inspection is missing.
 #[track_caller]
 pub fn await_before_audit(shop: &Shop, wanted: &str) {
     shop.cluster.await_that(wanted, Duration::from_secs(30), || match shop.cluster.value::<bool>("postgres", wanted) {

@@ -123,8 +123,8 @@ struct Plan<'a> {
     statement: &'a str,
     scans: Vec<Scan>,
     sorts: bool,
-    /// True if the statement has `NOT IN` with the values of an array, and the plan does not look up these values in a
-    /// hash table. PostgreSQL would then compare each row with each value.
+    /// True if the plan evaluates `NOT IN` for an array without a hash table, so that PostgreSQL compares each row with
+    /// each value.
     needs_hash: bool,
 }
 

@@ -56,8 +56,7 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     for (key, end_it, why, notes) in
         [("rolled back", "ROLLBACK PREPARED", "done", 1), ("committed", "COMMIT PREPARED", "cancelled", 0)]
     {
-        // Pauses the job, because otherwise the check could run before the prepared transaction has locked the check's
-        // row.
+        // Pauses the job, so that the check does not run before the prepared transaction locks the check's row.
         shop.run("SELECT awty.pause('note')");
         shop.schedule(key, "note", "after => '0'");
         prepare(&shop, key, &format!("SELECT awty.cancel('orders', '{key}')"));

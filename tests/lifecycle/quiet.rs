@@ -201,8 +201,8 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// The maintainer releases a limited number of held checks at a time. Even if clients lock more checks than this
-/// number, the maintainer must release the checks that are not locked.
+/// awty ends holds in batches of 1,000. If clients have locked all checks of the first batches, awty must still end the
+/// other holds.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();

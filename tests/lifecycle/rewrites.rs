@@ -70,8 +70,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// A worker must check that its row's block still exists. If the block is gone, PostgreSQL 16 and later could put
-/// another table's page there.
+/// A worker must not use a row's old position after VACUUM FULL has made the table smaller. PostgreSQL 16 and later
+/// could put another table's page at the missing position.
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();

@@ -5,7 +5,7 @@ use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
 const CHECKS: i64 = 2_000;
-/// Duration of a flush. A flush takes longer than the runs between two flushes, which usually take only 20 ms.
+/// Duration of a slow flush to disk. The runs between two flushes usually take only 20 ms.
 const FLUSH: Duration = Duration::from_millis(50);
 
 #[test]

@@ -95,8 +95,8 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Other processes may read the new setting later than this session. Therefore a second session commits until one of
-    // its commits waits for the standby.
+    // Commits in a second session until a commit waits for the standby, because PostgreSQL applies the new setting some
+    // time after the reload.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);

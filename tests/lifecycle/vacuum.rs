@@ -38,7 +38,8 @@ fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
 fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     let shop = open();
     run_many(&shop);
-    // A vacuum may come before all checks of a round have ended, but it never leaves this many dead rows for long.
+    // A vacuum may start before all checks have ended. Therefore the test waits until fewer than 30,000 dead rows are
+    // left.
     let clean = VACUUMED.replace("> 0", "> 0 AND n_dead_tup < 30000");
     keep_busy_until(&shop, "a vacuum", || shop.cluster.value("postgres", &clean));
     let size = "SELECT pg_relation_size('awty.future_job')";

@@ -5,7 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// True if awty would start a run in spite of this cause. The test then locks the check, so that no run starts.
+    /// True if the cause does not keep awty from starting a run. The test then locks the check, so that no run starts.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,
@@ -61,7 +61,8 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     shop.job("one", NOTE, ", max_attempts => 0");
     for cause in [
         Cause {
-            // Restarts the server, because a running launcher may read the new setting later than the test's session.
+            // Restarts the server, because awty's running launcher may read a changed setting later than the test's
+            // session does.
             cause: &["ALTER SYSTEM SET awty.enabled = off"],
             restart: true,
             fails: false,

@@ -134,7 +134,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     assert_eq!(refused(&mut app, "SELECT awty_http.add_tenant('other')"), "42501");
     let mut gateway = http.client("gateway");
     assert_eq!(refused(&mut gateway, "SELECT awty_http.schedule('http://x/', '1 h')"), "42501");
-    // Ordinary roles must not lock these tables, because a lock would stop the calls of all roles.
+    // An ordinary role must not be able to lock the shared tables, because a lock would stop the calls of all roles.
     for table in ["endpoint", "content", "sent"]
         .map(|table| format!("awty_http_internal.{table}"))
         .into_iter()

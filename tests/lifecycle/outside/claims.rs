@@ -153,7 +153,7 @@ fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
         assert_eq!(claimed, 0);
         shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job")
     };
-    // A claim ends at most 5,000 missed checks of a single job, or 500 checks of each of two jobs.
+    // A claim of one job ends at most 5,000 missed checks. A claim of two jobs ends at most 500 checks of each job.
     assert_eq!(pending_after_claim("{mail,post}"), 2_500);
     assert_eq!(pending_after_claim("{mail}"), 0);
 }
@@ -181,12 +181,13 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
         let rows = claim.query("SELECT job FROM awty.claim('{a,b,c,d,mail}', 'tester', 100)", &[]).unwrap();
         let after: i64 = claim.query_one(read, &[]).unwrap().get(0);
         claim.commit().unwrap();
-        // Each busy job has 6,000 leased checks. A claim may read these checks twice, but only for one busy job.
+        // The limit of 15,000 lets a claim read the 6,000 leased checks of one busy job twice, but not the checks of
+        // all busy jobs.
         assert!(after - before < 15_000, "{} checks were read", after - before);
         rows.iter().map(|row| row.get(0)).collect()
     };
     assert!(claimed().contains("mail"));
-    // One claim counts all leases of only one of the busy jobs. Therefore the test claims once for each busy job.
+    // Claims once for each busy job, because one claim counts all leases of only one busy job.
     for _ in BUSY {
         claimed();
     }

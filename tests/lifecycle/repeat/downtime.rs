@@ -121,8 +121,8 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // awty chose the second occurrence at some time T between the starts of the first two runs. The second occurrence
-    // is the first planned time that was at most 3 s before T.
+    // Between the starts of the first two runs, awty chose the oldest planned time that was at most 3 s old for the
+    // second run.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

@@ -20,8 +20,8 @@ fn solving() -> Shop {
     shop
 }
 
-/// Lists the rows whose call of `call_cleared` is still pending, and the rows whose call has run, as in `pending 1;
-/// solved 2`.
+/// Lists the keys of the rows whose call of `call_cleared` is pending or has run. `pending 1; solved 2` means that only
+/// the call for row 2 has run.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -82,7 +82,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     assert!(shop.cluster.value::<bool>("postgres", ends));
 }
 
-/// `call_cleared` must not run if the alert got only a reminder, or if a hold began before the alert's first report.
+/// awty must not call `call_cleared` for an alert that was never reported. A reminder does not count as a report.
 #[test]
 fn only_an_alert_that_was_told_at_level_1_calls_the_function() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());

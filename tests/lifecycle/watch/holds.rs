@@ -99,8 +99,8 @@ fn a_hold_ends_at_its_time() {
     assert!(shop.cluster.value::<bool>("postgres", next));
 }
 
-/// The rule has no `since`, so that awty stores when a row begins to wait. The end of a hold creates a new check, which
-/// must keep the stored time.
+/// Without `since`, awty stores the time at which a row begins to wait. The end of a hold must not change the stored
+/// time.
 #[test]
 fn a_hold_keeps_the_start_of_the_clock() {
     let shop = watched("");

@@ -6,8 +6,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The SQL functions calculate the stops from the rows of this table. They call awty's functions only to calculate open
-/// time.
+/// Calculates the stops and due times in SQL, and uses awty's functions only for calculations with a calendar.
 const ORACLE: &str = "
     CREATE TABLE shop.changed (waiting boolean, at timestamptz);
     -- awty merges the oldest of more than 1,000 stops into one stop.

@@ -56,8 +56,7 @@ fn watch(shop: &Shop, more: &str) {
     await_walked(shop);
 }
 
-/// Lists open alerts with row and level, and rows with a check that is not held. In `late 1:2; pending 1 3`, row 1 has
-/// an alert of level 2, and rows 1 and 3 have checks.
+/// Lists open alerts as `row:level`, and the rows with a check that is not held, for example `late 1:2; pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

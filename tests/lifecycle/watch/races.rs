@@ -118,8 +118,8 @@ fn a_prepared_write_decides_when_it_is_committed() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// One run handles both rows. While the run stores that row 2 is stopped, the client commits a change that also stops
-/// row 1.
+/// One run handles two rows. While the run stores that the clock of row 2 is stopped, a client commits a change that
+/// stops the clock of row 1.
 #[test]
 fn a_stop_that_commits_at_the_end_of_a_run_undoes_the_run() {
     let shop = stops::shop();
@@ -219,8 +219,8 @@ fn an_update_ends_a_stop_beside_the_walk() {
     }
 }
 
-/// While `awty.unwatch()` waits for the walk's lock on the table, the walk comes to the check of the sweep, which
-/// `awty.unwatch()` has locked.
+/// `awty.unwatch()` locks the rule's checks and then waits for a run that reads the table. The run must not wait for
+/// the checks, because that would be a deadlock.
 #[test]
 fn a_walk_and_the_end_of_its_rule_do_not_wait_for_each_other() {
     let shop = watched("");

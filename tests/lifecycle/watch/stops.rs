@@ -32,8 +32,8 @@ fn is_true(journey: &mut Transaction, what: &str, sql: &str) {
     assert_eq!(found, Some(true), "{what}");
 }
 
-/// Lists the row's stops in minutes since `placed_at`. `0-90` is a stop that has ended. `since 30` is a stop that
-/// lasts.
+/// Lists the periods in which the row's clock was stopped, in minutes since `placed_at`. The period `0-90` has ended,
+/// and the period `since 30` still lasts.
 pub fn stops(shop: &Shop, id: i64) -> String {
     shop.cluster.value(
         "postgres",
@@ -176,7 +176,7 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If the write that stops a row bypasses the triggers, awty notices the stop only at the row's next check.
+/// If an update bypasses the triggers, awty notices that the row's clock is stopped only at the row's next check.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -264,8 +264,8 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // When a row is deleted, awty must delete the row's stored stops even if the row had already met the rule.
-    // Therefore the trigger for DELETE has no WHEN condition if the rule has `stopped`.
+    // The DELETE trigger of a rule with `stopped` has no WHEN condition, because awty must delete the stored stops of
+    // each deleted row.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()
@@ -302,8 +302,8 @@ fn a_deleted_row_keeps_no_stops() {
     assert_eq!(stops(&shop, 1), "since 0");
 }
 
-/// A client can stop a row while the row's check runs. The stop does not change the check. Therefore, if the run's call
-/// fails, awty must look for a stop before it raises the alert.
+/// A client may stop a row's clock while the row's check runs. If the run then fails, awty must not raise an alert for
+/// the row.
 #[test]
 fn a_failing_call_raises_no_stopped_row() {
     let shop = shop();
