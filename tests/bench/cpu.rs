@@ -14,8 +14,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 const CHECKS: u32 = 5_000;
-/// A slowdown up to this share is never a regression. The noise is measured by a few ratios, which may be almost equal
-/// by chance.
+/// Minimum of the estimated noise. Without a minimum, a few measurements that agree by chance would turn any slowdown
+/// into a regression.
 const LEAST_NOISE: f64 = 0.02;
 
 type Figure = (&'static str, fn(&Shop) -> f64);

@@ -6,7 +6,7 @@ use crate::stats::percentile;
 use chrono::{DateTime, Utc};
 
 const CHECKS: u32 = 1000;
-/// Seconds between two due times. An idle worker exits after one second, so that each due time needs a new worker.
+/// Seconds between two due times: long enough for an idle worker to exit, so that a new worker must start each time.
 const COLD: u32 = 4;
 
 pub fn late(options: &Options) -> Outcome {

@@ -57,7 +57,8 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// If a chart has no lines, the page keeps the chart of an earlier measurement.
+    /// Name and points of each line. A chart without points is not drawn, so the page shows the image of an earlier
+    /// measurement.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

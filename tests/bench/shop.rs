@@ -18,7 +18,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // JIT is off, because compiling the statement `CEILING` takes longer than JIT saves.
+    // Turns JIT off, because JIT compilation of the long statement in `CEILING` would take more time than JIT saves.
     ("jit", "off"),
 ];
 

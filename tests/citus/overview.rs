@@ -1,4 +1,4 @@
-//! Executes the statements of docs/citus.md that read the views of all nodes. One gateway makes the calls of all nodes.
+//! Tests the examples of docs/citus.md: queries over all nodes, and a gateway that makes the HTTP calls of all nodes.
 
 use crate::place::Place;
 use awty_testkit::gateway::{Gateway, create_credentials};

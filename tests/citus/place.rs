@@ -23,8 +23,8 @@ SELECT awty.register('tell', 'shop.tell', max_attempts => 0, retry_after => '1 s
 SELECT awty.register('fail', 'shop.fail', max_attempts => 3, retry_after => '1 s', replace => true);
 SELECT awty.register('wait', 'shop.wait', max_attempts => 0, retry_after => '1 s', timeout => '60 s', replace => true)";
 
-/// The run for an order inserts a row into `outbox`. The row's key is the negative of the order's key, so that Citus
-/// stores most rows on another node than their orders.
+/// The run for an order inserts a row into `outbox`. The row's key is the order's key negated, so that Citus usually
+/// stores the order and the row on different nodes.
 const SHOP: &[&str] = &[
     "CREATE TABLE shop.orders (id bigint PRIMARY KEY, job text NOT NULL, after interval NOT NULL DEFAULT '0 s')",
     "CREATE TABLE shop.outbox (order_id bigint NOT NULL, what text NOT NULL)",
@@ -144,8 +144,7 @@ impl Place {
         });
     }
 
-    /// Returns keys of orders. The orders are stored on the first node (`of`), and their effects on the second
-    /// (`effects_on`).
+    /// Returns the keys of orders that are stored on the node `of` and whose runs write to the node `effects_on`.
     #[track_caller]
     pub fn keys(&self, of: &Cluster, effects_on: &Cluster, from: i64, count: i64) -> Vec<i64> {
         let sql = "

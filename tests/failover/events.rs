@@ -1,4 +1,5 @@
-//! An event fails only if the cluster does not recover within the time limit.
+//! Disturbs the cluster, for example by a switchover or a killed primary. An event returns an error only if the cluster
+//! does not recover in time.
 
 use crate::place::{ELECTED_WITHIN, Place};
 use crate::random::Random;

@@ -30,7 +30,7 @@ pub struct Verdict {
     pub alerts: usize,
     pub lost_by_failover: usize,
     pub repeated_by_failover: usize,
-    /// Number of runs that an old primary began after a new primary's timeline had begun.
+    /// Number of runs that a former primary began after another server had become the primary.
     pub on_cut_off: usize,
     pub violations: Vec<String>,
 }

@@ -6,7 +6,8 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Seconds until the primary's key in etcd expires. Patroni accepts no shorter time than 20 s.
+/// Seconds until the primary's key in etcd expires, unless Patroni renews the key. 20 s is the minimum that Patroni
+/// accepts.
 const TTL: u64 = 20;
 pub const ELECTED_WITHIN: Duration = Duration::from_secs(4 * TTL);
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
@@ -45,8 +46,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// Prefers etcd's v2 interface. With v3, the old primary's Patroni 3.0.2 could take the leader key back after a freeze,
-/// and the new primary's commits would be lost.
+/// Returns whether etcd offers its v2 interface, which the test prefers. With v3, an old primary that wakes up from a
+/// freeze could become the leader again (Patroni 3.0.2), and the new primary's commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

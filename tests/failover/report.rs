@@ -13,7 +13,7 @@ struct Line {
     times: u64,
     not_whole: u64,
     whole: Vec<f64>,
-    /// Seconds from each new primary's log line "ready" to this primary's first run.
+    /// For each new primary, the seconds between the log message that the server is ready and the server's first run.
     first_run: Vec<f64>,
 }
 

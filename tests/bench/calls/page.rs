@@ -97,7 +97,7 @@ fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64
 
 pub fn page(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("page");
-    // Reduces WAL, because the complete WAL would need more disk space than the rows.
+    // Keeps the WAL small, because a normal WAL would need more disk space than the benchmark's tables.
     let mut place = Place::open_with(&[
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),
