@@ -46,7 +46,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// A table, and statements that create a row in which one column is broken.
+/// Pairs of a table's name and the SQL statements that store one invalid value in a row of the table.
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -107,8 +107,8 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Repeats the test after a crash, because awty then also reads the runs that the crash interrupted. The test has
-/// broken some of these rows too.
+/// Checks that the jobs without broken rows still run, before and after a crash. After a crash, awty also reads its
+/// list of interrupted runs, in which the test has broken rows.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

@@ -34,8 +34,9 @@ pub struct Placing {
 
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// The client repeats a call that fails with an SQLSTATE in `refused`. If `refused` contains `57P01` (the server ends
-/// the session), the client may end when its connection breaks.
+/// Starts a client that schedules and cancels checks, and repeats each call that fails with an SQLSTATE in `refused`.
+///
+/// If `refused` contains `57P01`, the client ends when the server ends the session or the connection breaks.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }

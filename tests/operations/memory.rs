@@ -1,6 +1,6 @@
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Length of the text in bytes. A server process with the limit `MEMORY` has room for the text, but not for a copy.
+/// Length of the text in bytes. The memory limit of a server process leaves room for one such text, but not for two.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 

@@ -44,7 +44,7 @@ fn tables_that_are_no_superusers_any_more_are_no_riddle() {
         .unwrap();
     shop.job("note", NOTE, "");
     shop.schedule("before", "note", "after => '2 s'");
-    // Fails, because PostgreSQL allows only superusers to own an event trigger.
+    // REASSIGN OWNED fails, because only a superuser may own awty's event trigger.
     let reassign = shop.cluster.superuser("postgres").batch_execute("REASSIGN OWNED BY boss TO successor");
     assert!(reassign.unwrap_err().as_db_error().is_some_and(|error| error.message().contains("awty_refuse_drop")));
     shop.cluster.execute("postgres", &["ALTER ROLE boss NOSUPERUSER"]);

@@ -55,8 +55,8 @@ impl Taken {
                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
                      SELECT count(pg_sleep(60)) FROM hog";
         let mut queries = Vec::new();
-        // Starts more queries until parallel workers have all slots, because a process of awty may free a slot after a
-        // query has started.
+        // Starts queries until parallel workers use all free process slots. One query may not suffice, because a
+        // process of awty may end later and free a slot.
         let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
         shop.cluster.await_that("all slots to be taken", PATIENCE, || {
             if shop.cluster.value("postgres", &taken) {

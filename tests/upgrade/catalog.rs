@@ -1,5 +1,5 @@
-//! An updated installation must have the same catalog entries as a new installation. catalog.sql writes the entries as
-//! text (the *picture*).
+//! Tests that an update of an extension yields the same catalog entries as a new installation. A `Picture` holds the
+//! catalog entries, each as a line of text.
 
 use crate::made_up::{self, AWTY, Extension, HERE, HTTP, NEXT};
 use awty_testkit::Cluster;
@@ -118,8 +118,8 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// For each statement of the upgrade script, runs the script without this statement. Returns the catalog lines that are
-/// then missing.
+/// Runs the upgrade script once without each of its statements. Returns all catalog entries that were missing after one
+/// of the runs.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
@@ -139,7 +139,8 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// PostgreSQL refuses to add a column with a default to awty.future_job if a user's table has a column of this type.
+/// Upgrade scripts must not add a column with a default to awty.future_job, because PostgreSQL refuses the change
+/// if a user's table has a column of the row type awty.future_job.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();
