@@ -42,7 +42,7 @@ pub struct Pending {
     pub first_slot: Time,
     /// True if awty itself has put the check on hold, for example after crashes.
     pub held: bool,
-    /// True if clients hold, release and move the check, and so change its row.
+    /// True if the test's clients may also change the check's row, for example to hold or move the check.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -63,8 +63,8 @@ pub struct Ended {
     pub message: Option<String>,
     pub xmin: i64,
     pub committed: Option<Time>,
-    /// True if a later transaction has moved the row to the partition of its day. `xmin` and `committed` then belong to
-    /// the later transaction.
+    /// True if the row was later moved to another partition. `xmin` and `committed` then describe the move instead of
+    /// the original insertion.
     pub is_moved: bool,
 }
 
@@ -257,7 +257,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` may give a check a slot before the check's first slot. Such a slot has a fraction of a second.
+        // A run that a client requested by `check_now()` may start before the check's first regular time. Only the
+        // requested time has a fraction of a second.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -276,8 +277,8 @@ impl Story<'_> {
         }
     }
 
-    /// P1: if a check has had n runs, each of the runs 0 to n-1 has exactly one effect. A run that removes its own
-    /// check counts as done.
+    /// P1: each finished run of a check has exactly one effect. A run that removes its own check also counts as
+    /// finished.
     fn judge_effects(&self, check_count: i32, outcome: Option<&str>, report: &mut impl FnMut(&'static str, String)) {
         if let Some(effect) = self.effects.iter().find(|effect| effect.bad) {
             report("P1", format!("the run failed and its {effect:?} is there"));
@@ -294,7 +295,8 @@ impl Story<'_> {
     /// P1: one transaction writes the effect, the history row and the time of the next run.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // Omits external workers, because awty may write their answers in subtransactions, which have their own ids.
+        // Omits the runs of external workers, because awty may write their results in a subtransaction, whose id
+        // differs from the transaction's id.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };

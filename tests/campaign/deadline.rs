@@ -10,8 +10,8 @@ use awty_testkit::postgres::{Client, Error};
 const KEYS: u64 = 24;
 const RULES: [&str; 2] = ["ticket", "promise"];
 
-/// Reads the rules' counts from shared memory. Must run before the snapshot of [`BROKEN`], because a snapshot does not
-/// cover shared memory.
+/// Reads the rules' counters from shared memory, which no snapshot covers. Must run before the snapshot of [`BROKEN`],
+/// so that the counters are not newer than the tables.
 pub const COUNTED: &str = "SELECT coalesce(jsonb_agg(jsonb_build_object('job', job, 'met', met, 'late', late)), '[]')
     FROM awty.job_status WHERE job IN ('ticket', 'promise')";
 
@@ -69,8 +69,8 @@ pub fn own(visitor: &mut Visitor, client: &mut Client) -> Result<(), Error> {
         _ => return Ok(()),
     };
     match visitor.attempt(client, &format!("BEGIN; {script}; COMMIT")) {
-        // The call fails with 42704 if the row has no alert or the alert has no hold. The call fails with 22023 if a
-        // fault has set the clock past the given time.
+        // Ignores errors that random calls may cause, such as 42704 if the row has no alert, and 22023 if the given end
+        // of a hold has already passed.
         Err(error) if error.code().is_some_and(|code| ["42704", "55000", "22023"].contains(&code.code())) => {
             client.batch_execute("ROLLBACK")
         }

@@ -1,5 +1,7 @@
-//! Each fault undoes its change to the server, except a change from which awty itself must recover. A fault that finds
-//! no target is not counted.
+//! Causes faults, such as a killed process or a full disk. Each fault undoes its change, unless awty must recover from
+//! the change without help.
+//!
+//! A fault that finds no target is not counted.
 
 mod bulk;
 mod clock;
@@ -147,7 +149,7 @@ impl Fault {
         self == Fault::FillNotifyQueue
     }
 
-    /// Returns whether the fault shrinks the files of awty's tables. Each round begins with such a fault.
+    /// Returns whether the fault shrinks the files of awty's tables, for example by VACUUM FULL.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }

@@ -74,7 +74,8 @@ impl LogMark {
     }
 }
 
-/// Returns a log's internal errors. Omits times and process ids, so that a repeated error is reported only once.
+/// Returns the internal errors in a log. Errors that differ only in their time, process id or other numbers count as
+/// one.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -84,7 +85,7 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Removes the digits, because repeated errors differ only in the numbers of blocks, checks and files.
+/// Removes all digits, so that errors that differ only in their numbers become equal.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }

@@ -75,8 +75,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Stores the latest check id of each database before a kill, so that the checker can count each check's kills.
-    /// awty may hold a check after several kills.
+    /// Stores the highest check id of each database before a fault, so that the checker knows which checks the fault
+    /// may have interrupted.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -338,7 +338,8 @@ impl Customer {
 
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // A client gets SQLSTATE 22008 if the client reads the clock, and a fault then sets the clock back by years.
+    // A time is too far in the future (22008) if a fault sets the clock back by years after a client has computed the
+    // time.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
     // PostgreSQL's timers use the clock. Therefore `statement_timeout` comes too early if a fault sets the clock ahead.

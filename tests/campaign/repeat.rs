@@ -19,8 +19,8 @@ impl Repeated {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
         let closed = self.closed.iter().map(|what| format!("an occurrence in closed time: {what}"));
-        // If the clock was set back, past times come again, so that a new repetition may have an occurrence at the time
-        // of an earlier run.
+        // If the clock was set back, two runs may rightly have the same due time, because the clock reached the time
+        // twice.
         alone.chain(doubled.chain(closed).filter(|_| !clock_was_set)).collect()
     }
 }
@@ -126,8 +126,8 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // awty refuses the call (22023) if a fault has set the clock to a time after `ends`, or if a fault has made slots
-    // longer than the repetition's period.
+    // awty refuses the call (22023) if a fault has set the clock past `ends`, or has set `awty.slot` to more than the
+    // requested period.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

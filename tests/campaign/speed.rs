@@ -1,4 +1,4 @@
-//! Measures, by the server's clock, how soon awty works again after a fault (P5).
+//! Measures how long awty needs after a fault until due checks run again (promise P5).
 
 use crate::load::{DATABASES, Shared};
 use awty_testkit::Cluster;
@@ -42,8 +42,8 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from the server's start to the first run of a due check in the slowest database. `None` if the server
-    /// did not stop, or if no check was due.
+    /// Seconds from the server's start until each database with due checks has started one. `None` if the server did not
+    /// restart, or if no check was due.
     pub first: Option<f64>,
     /// Seconds until all due checks were done, from the server's start, or from the fault's end if the server did not
     /// stop.

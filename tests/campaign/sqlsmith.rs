@@ -1,4 +1,4 @@
-//! Each run of an ordinary role's job executes one random statement of sqlsmith.
+//! Lets the jobs of an ordinary role execute random SQL statements from the fuzzer sqlsmith.
 //!
 //! Invariant: the server stays up, each check ends in the history, and another role's checks start in time.
 

@@ -15,12 +15,12 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between two rounds of the rule's owner. The owner changes the rule in one of `CHANGE` rounds on average.
+/// Average pause of the table's owner between two validations of all alerts.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Finds rows with two open alerts. Also finds alerts of rows that do not exist, are not late, or have already reached
-/// the rule's state, and alerts whose start time differs from that of the row. $1 is true if the clock was set.
+/// Finds alerts that must not be open, for example a row's second alert, or the alert of a deleted row. $1 is true if
+/// faults set the clock.
 ///
 /// After a change of the rule, no trigger notices that an alert's row is deleted and inserted again. Therefore the
 /// alert may be wrong until awty has compared all alerts with their rows.
@@ -31,8 +31,11 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR ((p.id IS NULL OR p.state = ANY (t.there) OR p.since IS DISTINCT FROM a.since) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds late rows that have no alert, and whose check is missing or is due more than 9 s too late. These 9 s are three
-/// of the longest slots. Ignores rows with failed checks, and all rows while awty reads the table for the rule.
+/// Finds rows that awty would report too late: no alert is open, and the row's check is missing or planned more than
+/// nine seconds after the deadline.
+///
+/// Nine seconds are three times the longest `awty.slot`. The query ignores rows whose check has failed or is on hold, and
+/// all rows while awty compares the whole table with the rule (`walk`).
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')
@@ -140,7 +143,8 @@ impl Visitor {
         self.attempt(client, &script)
     }
 
-    /// Expected conflicts are serialization failures (40001), deadlocks (40P01) and duplicate keys (23505).
+    /// Executes the script and ignores conflicts with other clients: serialization failures (40001), deadlocks (40P01)
+    /// and duplicate keys (23505).
     pub fn attempt(&self, client: &mut Client, script: &str) -> Result<(), Error> {
         match client.batch_execute(script) {
             Err(error) if error.code().is_some_and(|code| ["40001", "40P01", "23505"].contains(&code.code())) => {

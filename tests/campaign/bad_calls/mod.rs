@@ -23,7 +23,8 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Most callers have the necessary rights, because a call without rights fails too early to find errors.
+/// Roles of the random calls. Most entries are roles with rights, because a call without rights is refused early and
+/// tests little.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",

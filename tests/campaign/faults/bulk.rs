@@ -1,4 +1,5 @@
-//! Makes the files of awty's tables grow and shrink after a worker has prefetched checks from all parts of the files.
+//! Makes the files of awty's tables grow and shrink while a worker still has to run checks that it has already read
+//! from the files.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -67,8 +68,8 @@ impl Bulk {
 
     fn fill(&mut self, followers: i32) -> Result<(), Error> {
         let job = if self.kind == Kind::History { "erin_keep" } else { "erin_fill" };
-        // One transaction adds the followers and removes the fillers, so that no filler is left when the first follower
-        // runs.
+        // Adds the due checks and removes the filler checks in one transaction, so that no filler is left when the
+        // first due check runs.
         let mut transaction = self.keeper.transaction()?;
         transaction.execute("SELECT camp.fill($1, $2, $3, $4, $5)", &[&self.tag, &job, &FILLERS, &followers, &NAP])?;
         if followers > 0 && self.kind != Kind::CheckStat {

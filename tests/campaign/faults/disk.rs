@@ -1,5 +1,4 @@
-//! If the disk is full or a flush fails, PostgreSQL can stop with a PANIC, which prevents the loss of written data
-//! (setting `data_sync_retry`).
+//! Simulates a full disk or failed flushes. PostgreSQL may stop with a PANIC, so that no written data is lost.
 
 use super::server::be_up;
 use crate::load::Shared;

@@ -29,8 +29,8 @@ pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// One fault may make several steps raise an ERROR. A fault with SIGTERM or SIGKILL uses only one step, because these
-/// signals may stop the server.
+/// Arms several failpoints with an ERROR, or only one failpoint with SIGTERM or SIGKILL, because a signal may stop the
+/// whole server.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];

@@ -7,10 +7,10 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Length of the long run in seconds. The other roles must catch up before the long run has ended.
+/// Duration of the long run in seconds. All overdue checks of the other roles must run before the long run ends.
 const SECONDS: u64 = 40;
-/// Length of the other roles' runs in seconds. After a crash, awty runs the interrupted checks one after the other, so
-/// long runs would not end in time.
+/// Duration of the other roles' runs in seconds. The runs are short, because after a crash awty repeats the interrupted
+/// runs one after the other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
@@ -25,7 +25,8 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // Kills a worker of another role, because the worker with erin's long run must not cause the crash.
+    // Kills a worker of another role, because the crash must interrupt erin's long run, but the long run must not cause
+    // the crash.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

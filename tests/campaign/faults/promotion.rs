@@ -91,8 +91,8 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Removes from the clients' log the recent commits that the standby lacks. Removing too many commits causes no false
-/// alarm.
+/// Removes from the clients' log the recent commits that the standby lacks. Removing too many commits is harmless,
+/// because the checker only verifies the logged commits.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

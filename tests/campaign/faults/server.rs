@@ -31,8 +31,8 @@ pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     done
 }
 
-/// If the startup process fails during the recovery from a crash, PostgreSQL 18 stays in recovery mode without an end, also
-/// without awty (seen with 18.6). Then an administrator must restart the server, and so does this function.
+/// Time after which a server that has not recovered from a crash is killed and started again. If the startup process
+/// fails, PostgreSQL 18.6 stays in recovery mode forever, even without awty.
 const RESTARTED_AFTER: Duration = Duration::from_secs(30);
 
 pub fn be_up(cluster: &mut Cluster, shared: &Shared) {
