@@ -34,8 +34,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
 /// Finds rows that awty would report too late: no alert is open, and the row's check is missing or planned more than
 /// nine seconds after the deadline.
 ///
-/// Nine seconds are three times the longest `awty.slot`. The query ignores rows whose check has failed or is on hold, and
-/// all rows while awty compares the whole table with the rule (`walk`).
+/// Nine seconds are three times the longest `awty.slot`. The query ignores rows whose check has failed or is on hold,
+/// and all rows while awty compares the whole table with the rule (`walk`).
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')
