@@ -34,8 +34,8 @@ use std::time::Duration;
 /// A claim searches at most this many times, because each search may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// Before it leases checks, a claim ends expired leases, and ends or postpones checks that cannot run. A claim of
-/// several jobs handles at most about this many leases and checks, so that claims of other roles do not wait.
+/// A claim of several jobs first handles expired leases and checks that cannot run. This constant limits how many of
+/// each, so that other roles' claims do not wait.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 /// Limits the time that a claim of several jobs spends on repetitions, because finding a repetition's next time may
@@ -115,7 +115,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Sort key of claimed checks: the two positions in [`Chosen`], the time of the job's last claim, due time and id.
+/// Sort key of claimed checks: the check's position within its target, the target's position, the time of the job's
+/// last claim, the due time and the id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
@@ -172,14 +173,15 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the time at which this job's equal share of `SHARED_TIME` ends. Only repetitions need this time limit.
+    /// Returns the time at which the claim stops handling this job's repetitions, or `None` if there is no limit. All
+    /// jobs of a claim share `SHARED_TIME` equally.
     fn until(&self, job: &Job) -> Option<Mono> {
         let jobs = u32::try_from(self.jobs).unwrap_or(u32::MAX);
         (jobs > 1 && job.repeats).then(|| clock::mono().plus(SHARED_TIME / jobs))
     }
 
-    /// Returns the checks that background workers are running. A job of external workers has such checks if it just
-    /// lost its function.
+    /// Returns the checks that background workers are running. Such a run may have started before the job was given to
+    /// external workers.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);

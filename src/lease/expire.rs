@@ -25,8 +25,8 @@ pub const PIECE: i64 = 1000;
 /// time may take milliseconds.
 const OF_ROLE: Duration = Duration::from_millis(200);
 
-/// Ends expired leases. Each job gets an equal share of `PIECE`, so that a role's locked checks do not delay other
-/// roles' jobs.
+/// Ends expired leases, but only a limited number for each job, so that a job with many locked checks does not delay
+/// other jobs.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);

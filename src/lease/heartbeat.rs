@@ -47,7 +47,7 @@ fn beat(args: &Args) -> Result<Vec<Option<i64>>> {
     if !until.is_empty() {
         until.sort_unstable();
         alive.extend(lease::extend(&until));
-        // `extend` skips a lease that another session has locked while it stores the worker's report. Such a lease
+        // `extend` skips a lease that another session has locked in order to store the worker's report. Such a lease
         // counts as alive until its expiry.
         let others =
             until.iter().map(|(number, _)| *number).filter(|number| !alive.contains(number)).collect::<Vec<_>>();

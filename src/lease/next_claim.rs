@@ -56,8 +56,8 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
             if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {
-                // The next claim continues after this target, so that a worker that alternates between
-                // `awty.next_claim_in()` and claims reaches all targets.
+                // Stores the last target that this search has visited. The next search continues after this target, so
+                // that repeated searches reach all targets.
                 shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
                 let soon = chosen.is_cut.then(|| now.checked_add_signed(LOOK_ON)).flatten();
                 ahead.expiry = ahead.expiry.into_iter().chain(soon).min();

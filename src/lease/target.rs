@@ -22,19 +22,19 @@ use std::collections::{BTreeMap, HashMap};
 const STEPS: usize = 5000;
 const AT_LEAST: usize = 100;
 
-/// Returns how many targets of one job a claim may visit. The jobs of a claim get equal shares of `STEPS`, so that a
-/// role with thousands of blocked targets does not delay other roles' claims.
+/// Returns the maximum number of targets that a claim visits for each of its jobs. The maximum keeps a job with
+/// thousands of blocked targets from delaying other jobs.
 pub fn steps(jobs: usize) -> usize {
     (STEPS / jobs.max(1)).max(AT_LEAST)
 }
 
 #[derive(Default)]
 pub struct Chosen {
-    /// Chosen checks, each with two numbers. The first number is the check's position among the checks of its target.
-    /// The second number is the target's position in the order in which the targets take turns.
+    /// Chosen checks. Each check has two numbers: its position within its target, and the position of its target among
+    /// all targets.
     pub due: Vec<(DueCheck, (usize, usize))>,
     pub targets: HashMap<Text, Target>,
-    /// Earliest time at which a target that now allows no call allows calls again.
+    /// Earliest time at which one of the currently blocked targets allows calls again.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,

@@ -25,8 +25,8 @@ statement! {
 }
 
 statement! {
-    /// If `is_cut`, the list of leases in `live` is incomplete. Then the statement does not search for due checks, and
-    /// `is_due` is false. The result's `expiry` is always `None`.
+    /// Returns whether the job has a due check without a lease, and when its next check is due. If `is_cut`, the list
+    /// of leases is incomplete, so `is_due` is false.
     pub fn ahead(job: &Text, now: Time, live: &Live, is_cut: bool) -> Ahead = query_latest(read_ahead),
     c"SELECT CASE WHEN NOT $4
               THEN (SELECT true FROM awty.future_job AS f

@@ -20,8 +20,8 @@ statement! {
             WHERE x.job = $1 AND x.expires_at > $2 ORDER BY x.expires_at LIMIT $3) AS l"
 }
 
-/// Leases of a job that have not expired. If a statement has a parameter of this type, awty passes only the ids of the
-/// leased checks, as an array.
+/// Leases of a job that have not expired. As a parameter of an SQL statement, a value of this type becomes an array of
+/// the leased checks' ids.
 pub struct Live {
     checks: Arg,
     targets: Arg,
