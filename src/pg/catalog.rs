@@ -173,8 +173,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// The launcher checks this right itself, because only a session of the database knows the members of
-/// `pg_database_owner`.
+/// Returns whether the role may connect as a member of `pg_database_owner`. PostgreSQL knows the members only in a
+/// session of the database, and the launcher has no database.
 unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     let (owners, connect) = (pg_sys::Oid::from(pg_sys::ROLE_PG_DATABASE_OWNER), pg_sys::ACL_CONNECT as pg_sys::AclMode);
     // SAFETY: a transaction is open.

@@ -16,9 +16,8 @@ struct Citus {
 
 static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
-/// With a one-phase commit, Citus would commit on another node before the local commit. After a crash between these
-/// commits, awty would repeat a run that the other node has committed. With two phases, Citus sends COMMIT PREPARED
-/// after the local commit record, so awty flushes this record at commit.
+/// Makes Citus commit in two phases. With one phase, a crash could leave a run committed only on another node, and awty
+/// would repeat the run. Also flushes the local commit record, because Citus commits the other nodes after this record.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions only read or set a variable of Citus, and raise no ERROR.

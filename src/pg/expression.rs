@@ -32,7 +32,8 @@ pub enum Unreadable {
 
 pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable> {
     let source = catalog::c_name(text.as_bytes());
-    // SAFETY: `source` is a C string, the table is locked, and the caught closures only call C.
+    // SAFETY: `source` is a C string, the table is locked, and the closures passed to `catch_raised` only call C
+    // functions.
     unsafe {
         let raw = catch_raised(|| unbound::raw_parser(source.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_PLPGSQL_EXPR))
             .map_err(Unreadable::Raised)?;

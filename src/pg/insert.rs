@@ -15,7 +15,7 @@ pub type Column = (&'static CStr, pg_sys::Oid);
 
 const LOCK: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Inserts the rows up to the first one that only SQL can insert. Returns the number of inserted rows.
+/// Inserts the rows in order, and stops at the first row that needs an SQL INSERT. Returns the number of inserted rows.
 pub fn insert<const N: usize>(table: pg_sys::Oid, columns: &[Column; N], rows: &[[Option<pg_sys::Datum>; N]]) -> usize {
     // SAFETY: the caller has locked the table, so the relation stays valid.
     as_owner(|| unsafe {

@@ -2,8 +2,8 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Returns whether the text of all numbers in the value is longer than `max`. A dozen bytes can encode 131,072 digits,
-/// so 1 MiB of jsonb can become 10 GB of text.
+/// Returns whether the numbers in the value have more than `max` characters in total. A dozen bytes can encode 131,072
+/// digits, so a small value can become a huge text.
 pub unsafe fn has_longer_numbers(value: pg_sys::Datum, max: usize) -> bool {
     let mut length = 0;
     // SAFETY: the caller passes a jsonb, and only a numeric item is read as a numeric.

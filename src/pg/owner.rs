@@ -13,7 +13,8 @@ const SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
 pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     as_user(owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
         pin_search_path();
-        // Other values can make PostgreSQL plan awty's statements at each execution.
+        // Sets `plan_cache_mode` to `auto`, because another value can make PostgreSQL plan awty's statements at each
+        // execution.
         // SAFETY: no other thread uses this setting.
         if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
             set_local(c"plan_cache_mode", c"auto");

@@ -38,7 +38,8 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Fixes the settings that change the text of values. The caller's AtEOXact_GUC() restores the settings.
+/// Sets all settings that affect how PostgreSQL prints values to fixed values. The caller restores the settings with
+/// AtEOXact_GUC().
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

@@ -1,5 +1,7 @@
-//! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. A closure's result must
-//! not point into the subtransaction's memory, because the end of the subtransaction frees this memory.
+//! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings.
+//!
+//! A closure's result must not point into the subtransaction's memory, because the end of the subtransaction frees this
+//! memory.
 
 use super::catch::Failure;
 use super::sqlstate;

@@ -30,7 +30,7 @@ impl Text {
         server(text).as_c_str().into()
     }
 
-    /// Returns the text in UTF-8, without a loss. [`fmt::Display`] is for messages.
+    /// Converts the text to UTF-8 and keeps all characters. [`fmt::Display`] may print `?` instead of a character.
     pub fn utf8(&self) -> String {
         // SAFETY: the C string lives until the end of the call.
         unsafe { utf8(super::catalog::c_name(&self.0).as_ptr()) }

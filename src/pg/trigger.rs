@@ -24,7 +24,7 @@ impl Firing {
     }
 
     fn relation(self) -> pg_sys::Relation {
-        // SAFETY: `of` makes `Self` only from a TriggerData.
+        // SAFETY: the constructor `of` accepts only a pointer to a TriggerData.
         unsafe { (*self.0).tg_relation }
     }
 

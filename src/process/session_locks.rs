@@ -37,7 +37,7 @@ fn hold_too(lock: Lock) {
         if let Some(held) = held
             && !held.locks.contains(&lock)
         {
-            // SAFETY: the transaction has the lock, so the session gets it without waiting.
+            // SAFETY: the transaction already has this lock, so locking the relation for the session does not wait.
             unsafe { pg_sys::LockRelationIdForSession(&mut id(lock.0), lock.1) };
             held.locks.push(lock);
         }

@@ -43,8 +43,8 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout)) };
 }
 
-/// Ends the session [`GRACE`] after [`arm_cancel`] or `statement_timeout` has cancelled the function, because the
-/// function can catch the cancellation.
+/// Starts a timer that ends the session, because the function can ignore a cancellation. The timer expires [`GRACE`]
+/// after [`arm_cancel`] or `statement_timeout` has cancelled the function.
 pub fn arm_terminate(timeout: Duration) {
     // SAFETY: no other thread uses this setting.
     let of_statement = u64::try_from(unsafe { pg_sys::StatementTimeout }).unwrap_or_default();
@@ -89,7 +89,7 @@ unsafe extern "C" fn cancel() {
         return;
     }
     STRIKES.store(1, Ordering::Relaxed);
-    // SAFETY: a signal handler may write these flags and set the latch.
+    // SAFETY: PostgreSQL allows a signal handler to write these flags and to set the latch.
     unsafe {
         (&raw mut pg_sys::QueryCancelPending).write_volatile(1);
         (&raw mut pg_sys::InterruptPending).write_volatile(1);
@@ -102,7 +102,7 @@ unsafe extern "C" fn terminate() {
         return;
     }
     STRIKES.store(2, Ordering::Relaxed);
-    // SAFETY: a signal handler may write these flags and set the latch.
+    // SAFETY: PostgreSQL allows a signal handler to write these flags and to set the latch.
     unsafe {
         (&raw mut pg_sys::ProcDiePending).write_volatile(1);
         (&raw mut pg_sys::InterruptPending).write_volatile(1);

@@ -65,7 +65,7 @@ fn commit(is_block: bool) -> Result<(), Failure> {
 }
 
 fn roll_back() {
-    // SAFETY: the call is allowed after an error, and does nothing without a transaction.
+    // SAFETY: AbortOutOfAnyTransaction() is allowed after an error, and does nothing if no transaction is open.
     unsafe { pg_sys::AbortOutOfAnyTransaction() };
     session_locks::forget();
 }

@@ -31,8 +31,7 @@ pub fn future_job() {
 
 /// Executes the statement as pg_cron's `ExecuteSqlString` does.
 unsafe fn execute(statement: &'static CStr) {
-    // SAFETY: a transaction without a snapshot is open, and `context` outlasts each transaction that the statement
-    // commits.
+    // SAFETY: a transaction without a snapshot is open, and `context` survives the commits of the statement.
     unsafe {
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
