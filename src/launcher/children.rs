@@ -117,8 +117,8 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // Keeps the role's entry. Without the entry, a concurrent inspection would report that the database has no
-            // awty.
+            // Keeps the database's entry in shared memory, because the launcher takes a missing entry to mean that the
+            // database has no awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;

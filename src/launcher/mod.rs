@@ -67,8 +67,8 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // From now on, a session that commits a check must wake the launcher, because this turn may no longer find the
-        // check.
+        // A session that commits a check from now on must wake the launcher, because the code below may no longer find
+        // the check.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -85,8 +85,8 @@ impl Launcher {
         wait
     }
 
-    /// Stores the time at which awty was enabled, because checks that were due earlier count as missed. If the clock is
-    /// set back before the stored time, stores the present time.
+    /// Stores the time at which awty was enabled, because checks that were due earlier count as missed. The stored time
+    /// never lies in the future, even if the clock is set back.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -144,7 +144,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles with work, and the number of workers of all other roles.
+/// Returns the roles that need workers, and the number of workers that serve roles outside this list.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared

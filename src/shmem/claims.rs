@@ -8,13 +8,13 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// A suspected check waits at most this long for the maintainer to remove a dead worker's run from
-/// `awty_internal.in_flight`.
+/// A check that may crash the server waits until `awty_internal.in_flight` lists no checks of dead workers, but at most
+/// this long.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves a free entry. If no entry is free, reserves the oldest entry of a dead worker. awty then does not raise
-    /// the crash counts of the checks that this worker was running.
+    /// Reserves a free entry, or else the oldest entry of a dead worker. In the second case, awty does not count the
+    /// worker's crash against its checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -68,8 +68,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// Returns `false` while checks of a dead worker are in `awty_internal.in_flight`, because a crash would also count
-    /// against these checks.
+    /// Lets the worker run a check that is suspected of crashing the server. Returns `false` while
+    /// `awty_internal.in_flight` lists a dead worker's checks, because a crash would be blamed on these checks too.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

@@ -113,8 +113,8 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// Returns the figures that have changed. If a job no longer has a row in shared memory, also returns the names of
-    /// all jobs that have one.
+    /// Returns the figures that have changed. If a job has been removed from shared memory, also returns the names of
+    /// all jobs that are left there.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());

@@ -1,4 +1,5 @@
-//! Two files in `pg_stat/` tell the next start how the server ended, because a crash clears shared memory.
+//! Two files in `pg_stat/` record how the server ended, because shared memory does not survive a crash. The next start
+//! of the server reads the files.
 //!
 //! The postmaster writes the first file at a clean shutdown. The second file names the worker whose check is in
 //! quarantine, because only this check is blamed for a crash.

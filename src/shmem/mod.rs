@@ -43,8 +43,8 @@ pub struct SharedState {
     /// Number of calls of `awty.adopt()`. When this number changes, sessions check again whether awty holds their
     /// database's checks.
     pub adoptions: u64,
-    /// Counts starts and ends of workers. When a role is served, its entry stores the current count. The role with the
-    /// smallest stored count is served first.
+    /// Logical clock, which advances at each start and end of a worker. Each role stores when it was last served, so
+    /// that the role with the oldest time is served first.
     pub served: u64,
     /// Number of roles that wait for a worker. If there are any, workers end after their batch.
     pub waiting: u32,
@@ -107,8 +107,8 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's entry. A new role gets a free entry, or the entry of a role whose first check is due after
-    /// `due`.
+    /// Returns the role's entry. If the role has none, takes a free entry, or the entry of another role whose checks
+    /// are due later than `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,

@@ -10,14 +10,14 @@ pub struct RoleEntry {
     pub role: pg_sys::Oid,
     /// Earliest due time of announced checks that no worker has taken, or [`NEVER`].
     pub due: Timestamp,
-    /// Earliest due time of the checks that a worker is handling, or [`NEVER`] if all due checks have run.
+    /// Earliest due time of the checks that workers have taken but not finished, or [`NEVER`] if there are none.
     pub backlog: Timestamp,
     /// Time of the next search for checks that prepared transactions have written, and the earliest due time that this
     /// search covers.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Number of consecutive workers of the role that could not connect, read or write, or were terminated during a
-    /// run.
+    /// Number of the role's workers that failed in succession, for example because they could not connect or were
+    /// terminated during a run.
     pub failures: u32,
     pub last_served: u64,
     /// Hash of the invalid job rows that were logged last.

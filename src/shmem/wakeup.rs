@@ -39,7 +39,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// Does nothing without a role, because external workers then run the checks.
+/// Does nothing if `role` is `None`, because external workers run the checks of such a job.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
@@ -137,7 +137,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// Drops the counts of the subtransaction `undone` and of later subtransactions, because these are inside of `undone`.
+/// Drops the counts of the undone subtransaction and of all subtransactions nested in it, which have higher numbers.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

@@ -80,8 +80,8 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, waits for the standbys, so that
-    /// an old primary without standbys cannot run the same checks as the new primary.
+    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, waits until the standbys have the
+    /// commit, so that an old primary that has lost its standbys cannot run the batch.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();

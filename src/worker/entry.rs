@@ -1,5 +1,5 @@
-//! Invariant: however a worker's process ends, its unfinished checks are due again and its entry in shared memory is
-//! freed. If a run ended the process, the entry keeps its claims until the next worker has handled the run.
+//! Invariant: when a worker's process ends, its unfinished checks are due again and its entry in shared memory is
+//! freed. If a run killed the process, the entry is freed only after the next worker has recorded the failure.
 
 use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
@@ -44,8 +44,8 @@ impl MyWorker {
             return None;
         }
         ENTRY.store(index, Ordering::Relaxed);
-        // Registers the callback before connecting, because a failed connection must also free the entry. The callback
-        // runs after the transaction's abort. Only then may another worker claim the check.
+        // Registers the callback before the worker connects. A failed connection then also frees the entry, and the
+        // callback runs only after the transaction's abort.
         // SAFETY: the callback ignores its argument.
         unsafe { pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
         Some(Self { index, database: assignment.database, role: assignment.role })
@@ -63,8 +63,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// If the role's earliest due time has come, returns and clears this time. The worker calls this before it reads
-    /// the checks, so that it never clears the due time of a check that is committed later.
+    /// Takes the role's earliest due time from shared memory, if the time has come. The worker takes the time before it
+    /// reads the checks, because it could otherwise discard the time of a check that is committed meanwhile.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }

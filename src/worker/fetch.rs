@@ -37,7 +37,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// Where the search for missed checks continues. A missed check became due while no check could run.
+    /// Where the search continues for missed checks, which became due while awty could run no checks.
     missed: Cursor,
 }
 
@@ -282,8 +282,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns the wait until the worker searches again for checks that it could not run. Returns `None` if the wait is
-    /// longer than `patience`. The worker then does not wait, because a later audit finds these checks.
+    /// Returns how long the worker waits before it searches again for checks that it has skipped. Returns `None` if the
+    /// wait is longer than `patience`, because the maintainer process finds these checks later.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
