@@ -44,8 +44,8 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// Makes the pending check run now. If a repetition planned this check for a later time, the planned time still gets
-/// another check.
+/// Makes the pending check run now. If a repetition planned the check for a later time, another check still runs at
+/// that time.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

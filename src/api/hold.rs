@@ -71,8 +71,8 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert is not held. If the row's check is held because its runs have crashed, the code below
-        // releases the check.
+        // No alert of the row is held. The code below releases the row's check if awty holds the check because its runs
+        // crashed.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }

@@ -20,7 +20,7 @@ fn text(args: &Args, index: usize, argument: &'static str) -> Result<Text> {
     args.get(index).ok_or(Error::Null { argument })
 }
 
-/// Replaces bytes that are not UTF-8. The text is then still invalid, because valid URIs and arguments are ASCII.
+/// Replaces invalid UTF-8 by a character outside ASCII, so that the caller's validation still refuses the text.
 fn utf8(text: &Text) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_bytes())
 }

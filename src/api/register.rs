@@ -73,7 +73,8 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Refuses the call while external workers have leases, because a worker of the server could then run the same checks.
+/// Refuses to give a job a function while external workers lease its checks, because background workers could then run
+/// the same checks.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -193,7 +194,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // Lock order: first the lock that claims of the job take, then the rows that these claims read.
+    // Lock order: like a claim, takes the job's claim lock before it locks rows, so that the two cannot deadlock.
     lock_claims(&name);
     Ok(job::waiting_for(&name, || {
         let mut count = watch::end_rule::checks(&name);

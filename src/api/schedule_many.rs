@@ -258,8 +258,8 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Looks up each check again by its key, because a run may have ended the found check and scheduled the key's
-        // next check.
+        // Locks each check by its key instead of its id, because a run may have replaced the check by the next check of
+        // its repetition.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

@@ -67,7 +67,8 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat, shared.settings_read)
     });
-    // Ignores a version problem in shared memory, because `unserved` already contains the current version problem.
+    // Drops a version mismatch that shared memory reports, because the column `unserved` already reports the current
+    // mismatch.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,

@@ -9,8 +9,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// awty counts digits only in jsonb values above this size. A smaller value cannot exceed the limit, because it has at
-/// most five numbers of at most 147,500 digits.
+/// Size in bytes up to which awty does not count the digits of a jsonb value's numbers. Such a value has room for at
+/// most five numbers, whose digits together stay below the limit.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 

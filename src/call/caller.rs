@@ -5,10 +5,11 @@ use std::cell::Cell;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     Worker,
-    /// A client calls the function in a subtransaction, so the client's cursors and queries stay open.
+    /// A client's transaction calls the function in a subtransaction. An ERROR then undoes only the subtransaction, and
+    /// the client's cursors stay open.
     Client,
-    /// Like [`Client`](Self::Client), but in a security-restricted operation, because the session has rights that the
-    /// job's role lacks.
+    /// Like [`Client`](Self::Client), but in a security-restricted operation, which keeps the function from switching
+    /// to the session's role.
     Confined,
 }
 

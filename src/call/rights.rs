@@ -31,7 +31,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Accepts the call without the preloaded library, because an application's writes must not fail.
+/// Accepts the call even if the library is not preloaded, because an application's writes must not fail.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
@@ -144,8 +144,8 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Checks the caller's right, locks the job, and checks again, because the job's role may have changed. Without the
-/// first check, PostgreSQL may keep the lock until the client reads the error.
+/// Checks the caller's right before and after it locks the job. The first check keeps callers without the right from
+/// locking the job. The second check is needed because the job's role may have changed.
 pub fn own_job(name: &Text) -> Result<Job> {
     let judge = |job: Job| if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) };
     judge(job(name)?)?;
@@ -180,7 +180,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Start time of the last statement in which awty warned that it runs no checks in this database.
+    /// Start time of the last statement that warned that no checks run, so that each statement warns only once.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 

@@ -1,6 +1,5 @@
-//! Invariant: a dry run leaves no trace except advanced sequences, and locks no row. The caller must be the job's role.
-//! If the session's role differs, the function runs in a security-restricted operation, so that it cannot switch to the
-//! session's role.
+//! Invariant: a dry run changes nothing except sequences, and locks no row. If the session's user is not the job's
+//! role, the function runs in a security-restricted operation, so that it cannot become the session's user.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;

@@ -58,7 +58,7 @@ fn travel(
     >,
     ErrorReport,
 > {
-    // Leaves out the checks that start walks and sweeps, because these checks belong to no entity.
+    // Leaves out awty's own maintenance checks, because these checks belong to no entity.
     let is_entity =
         |ran: &TravelledRun| ![BACKFILL, SWEEP].map(str::as_bytes).contains(&ran.due.entity_name.as_bytes());
     let rows = go(&Args::new(fcinfo))?;
@@ -148,8 +148,8 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Sets the clock back to its state before the subtransaction `undone`. Subtransactions inside it have higher numbers,
-/// so their calls are undone too.
+/// Restores the clock to its state before the undone subtransaction. Nested subtransactions have higher numbers, so
+/// their calls are undone too.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -205,7 +205,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// `fates` has no entry for a check that `apply_guards` ended before a run. The same holds if the job's function
+/// Reads the check's end from the tables if `fates` has no entry. The check then ended before its run, or its function
 /// replaced or cancelled the check.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
