@@ -53,7 +53,7 @@ fn argument(takes: Signature) -> pg_sys::Oid {
 
 fn split(name: &Text) -> Option<Vec<Text>> {
     let mut list = std::ptr::null_mut();
-    // SAFETY: the list points into the copy, and both live until the end of the call.
+    // SAFETY: the list's elements point into `copy`, and the list and `copy` live until the end of the call.
     unsafe {
         let copy = pg_sys::pstrdup(catalog::c_name(name.as_bytes()).as_ptr());
         if !pg_sys::SplitIdentifierString(copy, b'.' as std::ffi::c_char, &mut list) {
@@ -176,8 +176,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     Ok(found.oid)
 }
 
-/// A registration fails if two suitable functions have this name. If the second function is created after the
-/// registration, awty uses the function that takes a check.
+/// Finds a job's function by its name. If two functions match, a registration fails, but a later lookup prefers the
+/// function that takes a check.
 fn find(
     schema: &Text,
     name: &Text,

@@ -22,7 +22,7 @@ const PIECE: i64 = 1000;
 /// A call of [`end_holds`] stops after this time, because finding the next time of a repetition may take milliseconds
 /// per hold.
 const SLICE: Duration = Duration::from_millis(50);
-/// Time after which awty tries again to end a hold or pause whose row another session has locked.
+/// Delay before awty tries again to end a hold or pause that another session has locked.
 pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
 type Place = (Time, i64);
@@ -48,7 +48,7 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Jobs of one role with expired holds. Each job has the place after which the next search for its holds begins.
+/// Jobs of one role that have expired holds. For each job, `Place` says where the search for its holds continues.
 pub type Ends = VecDeque<(Text, Place)>;
 
 /// Returns one list of jobs for each role, so that the roles can take turns.
@@ -60,8 +60,8 @@ pub fn over(role: pg_sys::Oid, now: Time) -> Vec<Ends> {
         .collect()
 }
 
-/// Ends expired holds of one role, and stops after about `SLICE`. Removes finished jobs from `jobs`. Returns whether a
-/// hold has ended.
+/// Ends expired holds of one role, and stops after about `SLICE`. Removes a job from `jobs` when it has no more expired
+/// holds. Returns whether a hold has ended.
 pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     let began = clock::mono();
     let is_over = || clock::mono().since(began) >= SLICE;
@@ -69,8 +69,8 @@ pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     while let Some((job, after)) = jobs.front_mut() {
         let passed = hold::passed(job, now, after.0, after.1, PIECE);
         let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
-        // Skips a hold that a concurrent run has locked. The run's commit marks the check as held, and `lock_held`
-        // finds it.
+        // Removes holds whose checks are not held. Skips a hold that a run has locked, because the run's commit will
+        // mark the check as held.
         has_ended |= hold::remove_unheld(&ids, now) > 0;
         for held in future_job::lock_held(&ids, settings::max_crashes()) {
             let ended = end_hold(&held, now);

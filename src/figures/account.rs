@@ -1,5 +1,5 @@
-//! Invariant: PostgreSQL notifies listeners at commit, and awty updates the counters and the log after the commit. If a
-//! run had no problem, the update of the counters allocates no memory.
+//! Invariant: awty updates the counters and the log only after the commit, so that a transaction that aborts changes
+//! neither.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
