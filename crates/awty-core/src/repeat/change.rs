@@ -1,5 +1,4 @@
-//! Changes the pending check of a repetition after a call of `repeat` or new time zone data has changed the
-//! repetition's plan.
+//! Changes the pending check of a repetition when the repetition gets a new plan or new time zone data.
 //!
 //! Invariant: if the jitter changes, no planned time is skipped or repeated.
 
@@ -35,13 +34,12 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled stands for no planned time. Therefore no planned time up to now gets a
-        // further check.
+        // If a client scheduled the pending check, planned times that have already passed are skipped.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // `pending` still gets a check, because the old jitter puts its slot into the future. Only the new jitter
-            // puts its slot into the past.
+            // With the new jitter delay, the due time of this planned check has already passed. Therefore the check is
+            // due at the next slot.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -49,7 +47,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Planned times of the plan `new` up to the returned time get no further check. `None` means `occurrence.first`.
+    /// Returns the time up to which the planned times of the plan `new` need no further check. Returns `None` if this
+    /// time is `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

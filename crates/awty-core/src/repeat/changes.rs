@@ -56,7 +56,8 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // The cache held only the later part of this period, so the cached period now begins at `t`.
+            // The next entry of the cache is a later part of the same period. Therefore the entry is extended back to
+            // `t`.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),

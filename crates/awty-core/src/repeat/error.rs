@@ -155,7 +155,8 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // `0 0 30 2 mon` comes on Mondays in February, because a day needs to match only one of `30` and `mon`.
+        // `0 0 30 2 mon` is accepted and means each Monday in February, because a day needs to match only one of `30`
+        // and `mon`.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

@@ -55,8 +55,8 @@ impl Every {
         }
     }
 
-    /// The result may be before `anchor`. If the length is in days or months, the arguments and the result are local
-    /// times.
+    /// Returns the next time after `after` that is a whole number of periods before or after `anchor`. For periods in
+    /// days or months, all times are local times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),

@@ -18,16 +18,16 @@ pub struct Occurrence {
     /// First due time of the check, set by the plan or by a client (column `first_check_at`).
     pub first: Time,
     pub check: Check,
-    /// Planned times that get no further check. With `None`, these are all planned times up to `first`.
+    /// Tells which planned times need no further check. `None` means all planned times up to `first`.
     pub passed: Option<Passed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// A client replaced the check of this slot before the check ran. Therefore the slot's planned time still gets a
-    /// check. Earlier planned times get none.
+    /// Planned times of earlier slots need no further check. The slot itself still needs a check, because a client
+    /// replaced the slot's check before the check ran.
     Before(Time),
-    /// With a jitter delay of 4 s, `Through(12:00:04)` means that planned times up to 12:00:00 get no further check.
+    /// All planned times up to this time need no further check. Each planned time counts with its jitter delay.
     Through(Time),
 }
 
@@ -81,7 +81,7 @@ impl Occurrence {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the check that follows this check if a client calls `schedule` during the check's run.
+    /// Returns the next check, which a client scheduled for `slot` while the present check was running.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
@@ -102,8 +102,8 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the time up to which planned times get no further check. The comparison uses the planned time plus its
-    /// jitter.
+    /// Returns the time up to which planned times need no further check once the check has ended. Each planned time
+    /// counts with its jitter delay.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // Needs no rounding, because `first` was rounded up to a slot when the check was scheduled.
@@ -154,11 +154,11 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// awty retries a failed run only if the retry is due before the next planned check. After a final failure,
-    /// `retry_at` can postpone the next planned check.
+    /// Decides what follows a failed run. awty retries the run only if the retry is due before the next planned check.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);
+        // After a final failure, the worker's `retry_at` can postpone the next planned check.
         let next = match how.wanted(limits, now).filter(|_| how.is_final) {
             Some(t) => self.going_on(occurrence, since.max(just_before(t))),
             None => self.going_on(occurrence, since),
@@ -170,8 +170,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Subtracts the longest jitter and the widest slot from `t`. Therefore each check whose planned time is at or
-    /// before the result is due at or before `t`.
+    /// Returns `t` minus the longest jitter delay and the widest slot, so that a check planned at the returned time is
+    /// always due by `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

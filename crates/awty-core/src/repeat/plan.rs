@@ -13,8 +13,8 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// A search gives up after this many planned times at which the calendar is closed. Ten years of a daily plan have
-/// fewer planned times.
+/// A search gives up after this many planned times at which the calendar is closed, which is enough for ten years of a
+/// daily plan.
 const MISSES: u32 = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,12 +49,13 @@ pub struct Plan<Z> {
     starts: Option<Time>,
     ends: Option<Time>,
     calendar: Option<Rc<Calendar<Z>>>,
-    /// `every` counts from this anchor, in UTC for clock time, and in local time for calendar time.
+    /// Time from which `every` counts: in UTC for lengths in hours, minutes or seconds, and in local time for lengths
+    /// in days or months.
     anchor: i64,
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// A planned time may be exactly at the start or at the end.
+    /// All planned times are between `starts` and `ends`, which are both included.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -79,7 +80,8 @@ impl<Z: Zone> Plan<Z> {
         self.next_until(after, Time::MAX_UTC)
     }
 
-    /// The search ends at `until`, because a search in a calendar may take milliseconds.
+    /// Returns the next planned time up to `until`. The limit saves time, because a longer search in a calendar may
+    /// take milliseconds.
     fn next_until(&self, after: Time, until: Time) -> Option<Time> {
         let until = self.ends.map_or(until, |end| end.min(until));
         let next = match &self.calendar {
@@ -91,8 +93,8 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // With `every`, the start is always the first planned time, even if the clocks were set back and the
-            // start's local time comes for the second time.
+            // With `every`, the start is always the first planned time. A search by local time could miss a start in
+            // the hour that the clocks repeat when they are set back.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),

@@ -36,8 +36,7 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // A slot is a delayed time that is rounded up. With slots every 10 s, each slot after 12:00:07 has a delayed
-        // time after 12:00:00.
+        // Rounding up a time gives a slot after `t` exactly if the time is later than `t` rounded down.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 
