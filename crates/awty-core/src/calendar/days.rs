@@ -37,8 +37,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// Returns `local` itself if the calendar is open then. If not, returns the day's last closing before `local`. If
-    /// no closing comes before `local`, returns the day's first opening.
+    /// Returns the last open time at or before `local` on the same day. If the calendar opens only after `local`,
+    /// returns the day's first opening.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

@@ -35,7 +35,7 @@ impl<Z: Zone> Calendar<Z> {
         moment(due).filter(|_| due <= end_of_search(since))
     }
 
-    /// Returns the time of a reminder: the latest time that is `length` before `due`.
+    /// Returns the time of a reminder, which is `length` before `due`.
     ///
     /// A length in hours counts only open time. A length in days counts only open days, and the result has the local
     /// time of day of `due`.

@@ -9,7 +9,7 @@ use std::ops::Range;
 const MINUTE: i64 = 60 * SECOND;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// The open ranges of each weekday from Monday, in microseconds since local midnight.
+/// Open ranges of each weekday, in microseconds since local midnight. The first weekday is Monday.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hours([Vec<Range<i64>>; 7]);
 

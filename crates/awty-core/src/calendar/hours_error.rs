@@ -16,7 +16,8 @@ pub(super) enum Fault {
     End(String),
     Empty,
     Backwards {
-        /// Suggested replacement for the refused element, split at midnight.
+        /// Opening hours that the error's HINT suggests instead. Hours that pass midnight become two elements, one for
+        /// each day.
         instead: Vec<String>,
     },
 }

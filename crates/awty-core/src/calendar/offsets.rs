@@ -4,8 +4,8 @@ use crate::repeat::local_time::span_at;
 use crate::{Time, later};
 use sha2::{Digest, Sha256};
 
-/// Hashes the zone's offset at `from` and the offset changes within [`REACH`]. A different hash shows that the zone
-/// data have changed.
+/// Hashes the zone's offsets in the ten years ([`REACH`]) after `from`. A changed hash shows that the time zone data
+/// have changed.
 pub fn hash(zone: &impl Zone, from: Time) -> i64 {
     let mut hash = Sha256::new();
     let (mut t, end) = (from.timestamp_micros(), later(from, REACH).timestamp_micros());

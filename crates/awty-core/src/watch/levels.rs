@@ -9,8 +9,8 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-/// Level 1 is due `within` after the start of the row's clock, and higher levels are due their own lengths after this
-/// start. Without `within`, level 1 is due at the row's own due time, and the other lengths count from there.
+/// Lengths of time after which the alert levels of a late row are due. All lengths count from the start of the row's
+/// clock or, without `within`, from the row's own due time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -58,8 +58,7 @@ impl<Z: Zone> Levels<Z> {
         Ok(levels)
     }
 
-    /// Reminders come before level 1, from the longest length to the shortest. The alert of the last level is sent
-    /// again whenever `every` has passed.
+    /// Adds the reminders that are sent before level 1, and the interval at which the last level's alert is sent again.
     pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
         if remind.len() > MAX_REMINDERS {
             return Err(LevelError::TooManyReminders);
@@ -112,14 +111,14 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // A level must not be due before a lower level. Lower levels in the same unit (hours or days) are shorter, so
-        // they are due earlier. Therefore only the nearest lower level in the other unit must be compared.
+        // No level may be due before a lower level. Lengths in the same unit (hours or days) are in ascending order, so
+        // only the nearest lower level in the other unit must be compared.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Postpones `time` by the length of each past stop, measured in the calendar's open time. Ignores stops that begin
-    /// after the postponed time, and the part of a stop before `from`.
+    /// Postpones `time` by the length of the row's past stops, because the row's clock does not run during a stop.
+    /// Ignores the part of a stop before `from`.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
             if stop.start >= time {
@@ -138,8 +137,8 @@ impl<Z: Zone> Levels<Z> {
         })
     }
 
-    /// Returns the next opening if an alert that was due at the slot `due` must wait for the calendar to open. Returns
-    /// `None` if the alert may be raised now.
+    /// Returns the calendar's next opening if an alert must wait for the opening. Returns `None` if the alert may be
+    /// raised now.
     ///
     /// While the calendar is closed, an alert may be raised until one slot width after `due`. If an open period has no
     /// slot, the first slot after the opening counts as open.

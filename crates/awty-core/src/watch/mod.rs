@@ -25,7 +25,7 @@ pub enum RowState<'a> {
         /// The row's due time if the rule has `due`. If not, the time from which the row counts as waiting. awty reads
         /// `-infinity` in the row as [`Time::MIN_UTC`].
         start: Time,
-        /// When awty first saw the row with this `start`.
+        /// Time at which awty first saw the row with its present `start`.
         seen: Time,
         stops: &'a Stops,
     },
@@ -33,7 +33,7 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// Highest raised level. At level 0, the row is not late, and the alert exists only because of a reminder or a
+    /// Highest level that was raised. At level 0, the row is not late yet, and the alert is only a reminder or a
     /// client's hold.
     pub level: u32,
     /// Whether a message about the alert's present level was sent. Messages before the end of the last hold do not
@@ -138,7 +138,8 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // If a change of the rule has removed the alert's level, awty uses the due time of level 1.
+            // After a change of the rule, the alert's level may no longer exist. awty then uses the due time of the
+            // first level.
             let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }

@@ -1,4 +1,4 @@
-//! Names the functions and triggers of a rule.
+//! Builds the names of a rule's functions and triggers.
 
 const MAX_NAME: usize = 63;
 

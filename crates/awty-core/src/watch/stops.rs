@@ -34,7 +34,8 @@ impl Stops {
         self.since
     }
 
-    /// Returns only the past stops, because the present stop does not affect the check's time.
+    /// Returns a copy without the stop that still lasts, so that only past stops affect the time of the row's next
+    /// check.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
@@ -70,8 +71,8 @@ pub struct Seen {
     pub is_stopped: bool,
     /// Time at which the row's clock stopped or started again.
     pub at: Time,
-    /// Earliest time at which a stop can begin: the start of the row's clock or, if later, the last rise of the alert's
-    /// level.
+    /// A stop of the row's clock cannot begin before this time, at which the clock started or the alert last reached a
+    /// higher level.
     pub earliest: Time,
 }
 
