@@ -24,9 +24,9 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// Wait before a role's next worker starts, if the last worker ran no check or ended during a run.
+/// Delay before the next background worker of a role starts, if the last worker ran no check or ended during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// Wait before awty again tries to start a worker that the server had no room for.
+/// Delay before awty again tries to start a background worker, after the server had no room for another process.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 

@@ -6,7 +6,7 @@ use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// A large table is vacuumed at this many dead rows per page. A page holds about sixty rows.
+/// Number of dead rows per page at which a large table is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
 /// Minimum time between two vacuums. A vacuum also waits this long after the first dead row, so that workers can finish
 /// a short backlog first.

@@ -11,7 +11,7 @@ pub const AUDIT: Duration = Duration::from_secs(60);
 pub const SOON: Duration = Duration::from_secs(5);
 /// Delay before awty repeats an inspection that found no free process, or that stopped for a DROP DATABASE.
 pub const LATER: Duration = Duration::from_secs(1);
-/// A database known to have awty takes its place in the queue as if it had become due this much earlier.
+/// Head start of a database that is known to have awty, in the queue of databases to inspect.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,8 +67,8 @@ impl JobRow {
     }
 }
 
-/// A row has the counters either of one job, or of all *other jobs* of one database. At most `JOBS` of the `N` rows are
-/// rows of one job.
+/// Counters of up to `JOBS` jobs, with one row for each job. An extra row for each database adds up the counters of the
+/// database's other jobs.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
     /// For each row, a hash of its database and job name, or 0 if the row is free. A search compares hashes, because

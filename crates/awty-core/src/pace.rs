@@ -8,8 +8,8 @@ use std::time::Duration;
 pub const TURN: Duration = Duration::from_millis(20);
 pub const FIRST: usize = 64;
 
-/// Returns the size of the next turn, after a turn of `ran` checks that took the time `took`. On a slow disk, a turn
-/// should last at least as long as a flush of the write-ahead log, so that flushes do not dominate.
+/// Returns how many checks a worker should run in its next turn. A turn should last at least as long as a flush of the
+/// write-ahead log, so that slow flushes do not dominate.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

@@ -16,7 +16,8 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Due time of a check that perhaps no worker has taken yet. A worker that finds no such check clears this time.
+    /// Earliest time at which a worker should look for due checks of the role. A worker that begins to look clears this
+    /// time.
     pub due: Option<Time>,
     /// Time since which all of the role's workers are busy. `None` if a worker is free.
     pub behind_since: Option<Mono>,

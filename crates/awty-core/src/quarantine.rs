@@ -9,13 +9,13 @@ use std::time::Duration;
 /// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
 pub const TURN: Duration = Duration::from_secs(1);
-/// A refused role counts as waiting for this long, so its worker must ask again within this time.
+/// A refused role no longer counts as waiting if its worker has not asked again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// Role whose suspects may run now, and when the first of them started.
+    /// Role that has the turn to run its suspected checks, and the time when the turn started.
     turn: Option<(u64, Mono)>,
     asked: Option<(u64, Mono)>,
 }
@@ -34,7 +34,8 @@ impl Quarantine {
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // `asked` holds only one waiting role. The role that has the turn must not overwrite another role there.
+            // Does not record the role that has the turn, because `asked` has room for only one role, and another role
+            // may be waiting.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }

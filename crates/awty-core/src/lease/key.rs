@@ -10,7 +10,7 @@ const LENGTH: usize = 26;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// The random number of an awty installation.
+    /// Random number that identifies an installation of awty.
     pub identity: i64,
     pub database: u32,
 }

@@ -66,11 +66,12 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// With `at_most_once`, a started check is never retried, so each failure is final. awty then ignores the
-    /// `retry_at` of a worker that asked for a retry. If the worker itself reports a final failure, `retry_at` can
-    /// postpone the next scheduled check.
+    /// Classifies a failure that an external worker reported. With `at_most_once`, a started check is never retried, so
+    /// each failure is final.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
+        // Ignores the time of a retry that `at_most_once` forbids. After a failure that the worker itself calls final,
+        // `retry_at` can postpone the next planned check.
         let retry_at = retry_at.filter(|_| is_final || !is_once);
         let is_final = is_final || is_once;
         Failed { timed_out: false, is_final, retry_at, spread: backoff::spread(chance) }

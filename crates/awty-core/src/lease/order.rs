@@ -20,7 +20,8 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Distributes at most `max` checks in rounds. In each round, each role or target gets one of its `due` checks.
+/// Returns how many checks each role or target gets, at most `max` in total. In each round, each role or target that
+/// still has due checks gets one check.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {
