@@ -1,5 +1,5 @@
-//! Tests the quarantine of suspects (checks that may have crashed the server) with random workers (promises P5 and P7
-//! in docs/promises.md).
+//! Tests with random workers that checks that may have crashed the server take turns (promises P5 and P7 in
+//! docs/promises.md).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

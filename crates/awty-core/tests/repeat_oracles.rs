@@ -1,4 +1,4 @@
-//! Compares planned times with those of a simple model.
+//! Compares the planned times that awty computes with the times that a simple model computes.
 
 #![allow(clippy::unwrap_used)] // a panic is how a test fails
 

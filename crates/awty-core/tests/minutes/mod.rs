@@ -1,5 +1,5 @@
-//! A simple model knows for each minute of ten years whether a calendar is open. Hours and clock changes are at whole
-//! minutes.
+//! A simple model of a calendar, which lists for each minute of ten years whether the calendar is open. The tests use
+//! only hours and clock changes at whole minutes.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;

@@ -1,4 +1,5 @@
-//! Reads time zones from `chrono-tz`. `Real` returns one offset change per call, as PostgreSQL does.
+//! Reads time zones from the crate `chrono-tz`. Each lookup returns one offset and the time of the next change, as in
+//! PostgreSQL.
 
 use awty_core::Time;
 use awty_core::repeat::{Remembered, Span, Zone};

@@ -68,8 +68,8 @@ impl World {
         }
     }
 
-    /// After a client has replaced the check, earlier planned times get no further check. The check's own planned time
-    /// gets one only if the check has not run.
+    /// Records which planned times need no further check when a client replaces a check. If the replaced check has not
+    /// run, its planned time still needs a check.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };

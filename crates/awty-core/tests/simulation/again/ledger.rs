@@ -113,8 +113,8 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // Several slots up to `next` may still need a check. The new check at `next` counts for the last of these
-        // slots, and the others get none.
+        // The new check at `next` belongs to the last open slot up to `next`. Earlier open slots get no check of their
+        // own.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));

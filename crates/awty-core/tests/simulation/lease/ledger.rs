@@ -51,7 +51,7 @@ pub struct Ledger {
     holders: HashMap<i64, (u64, Time)>,
     keys: BTreeMap<(i64, u32), String>,
     all_keys: HashSet<String>,
-    /// Checks with `at_most_once` that must not be handed out again.
+    /// Handed-out checks with `at_most_once`, which must not be handed out again.
     gone_out: BTreeSet<(i64, u32)>,
     pending: BTreeSet<i64>,
     ended: BTreeMap<i64, Outcome>,

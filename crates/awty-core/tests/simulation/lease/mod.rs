@@ -1,5 +1,5 @@
-//! Simulates external workers (promise P14 in docs/promises.md). No check has two leases at the same time, and no check
-//! is lost.
+//! Simulates external workers, and fails if a check has two leases at the same time or is lost (promise P14 in
+//! docs/promises.md).
 
 mod ledger;
 mod server;
