@@ -79,7 +79,7 @@ COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: oc
 -- This index finds checks whose run was interrupted, because the server or the worker's process ended.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
--- Holds that clients set. A hold that awty sets after crashes has no row here.
+-- Holds that clients set on checks. A check that awty itself holds after crashes has no row in this table.
 CREATE TABLE awty_internal.hold (
     check_id        bigint NOT NULL,
     job             text COLLATE "C" NOT NULL,

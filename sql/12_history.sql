@@ -21,8 +21,8 @@ CREATE TABLE awty.future_job_history (
     context         text
 ) PARTITION BY RANGE (finished_at);
 
--- The parent has no primary key. With a primary key, ATTACH PARTITION would create keys that collide with those of
--- dumped partitions.
+-- The parent table must have no primary key. Otherwise, restoring a dump would fail, because both ATTACH PARTITION and
+-- the dump would create the primary key of a partition.
 CREATE TABLE awty_internal.future_job_history_default PARTITION OF awty.future_job_history (
     CONSTRAINT future_job_history_default_pkey PRIMARY KEY (id, finished_at)
 ) DEFAULT;

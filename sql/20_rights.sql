@@ -1,5 +1,5 @@
--- Reads the server's version at each call, because the privilege SET is new in PostgreSQL 16, and pg_upgrade does not
--- change this function.
+-- Reads the server's version at each call, because pg_upgrade keeps this function, and only PostgreSQL 16 and later
+-- versions have the privilege SET.
 CREATE FUNCTION awty_internal.becoming() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE

@@ -104,7 +104,7 @@ CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
--- These indexes find a rule's late and formerly late rows without reading alerts of other roles.
+-- With these indexes, a query finds the present and past alerts of one rule without reading the alerts of other rules.
 CREATE INDEX alert_late_idx ON awty.alert (rule, due_at, id) WHERE cleared_at IS NULL AND level >= 1;
 CREATE INDEX alert_cleared_of_rule_idx ON awty.alert (rule, cleared_at) WHERE cleared_at IS NOT NULL AND level >= 1;
 

@@ -24,7 +24,8 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Token buckets, which limit how often a target is called. Claims delete full buckets.
+-- Token buckets, which limit how often workers call a target. A full bucket needs no row, so claims delete the rows of
+-- full buckets.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -41,7 +42,8 @@ COMMENT ON COLUMN awty_internal.bucket.tokens IS 'Leases that the rate allowed a
 COMMENT ON COLUMN awty_internal.bucket.at IS 'Time at which tokens was computed';
 COMMENT ON COLUMN awty_internal.bucket.full_at IS 'Time from which the bucket is full, so that the row can go';
 
--- Reports of external workers write this table. A report skips a locked target, so that it never waits.
+-- Reports of external workers update this table. A report skips a target that another transaction has locked, so that
+-- the report never waits.
 CREATE TABLE awty_internal.breaker (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,

@@ -224,8 +224,8 @@ CROSS JOIN LATERAL (
         WHERE c.job = j.job AND NOT c.held
         ORDER BY c.next_check_at, c.id LIMIT j.checks
     ) AS f
-    -- A check for external workers is not overdue while it is leased, or while its target fails or is blocked until a
-    -- known time.
+    -- Leased checks of external workers are not overdue. Checks whose target fails, or is blocked until a known time,
+    -- are not overdue either.
     WHERE j.function_name IS NOT NULL OR NOT (
         EXISTS (SELECT FROM awty_internal.lease AS l
                 WHERE l.id = f.id AND l.expires_at > clock_timestamp())
@@ -265,8 +265,8 @@ CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
     format('%s of rule "%s" %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule,
         coalesce(format('fails: %s: %s', u.sqlstate, u.message), 'has failed max_attempts times')) AS why,
-    -- check_now() starts the check's next attempt, which reports the alert. If no check is left, hold() and release()
-    -- create a check that reports the alert.
+    -- Suggests a call that lets a check report the alert. check_now() starts the pending check. If no check is pending,
+    -- hold() and release() create a check.
     format(CASE WHEN u.sqlstate IS NULL THEN 'SELECT awty.hold(%1$L, %2$L, %3$L), awty.release(%1$L, %2$L, %3$L); -- once the function is mended'
         ELSE 'SELECT awty.check_now(%1$L, %2$L, %3$L); -- once the function is mended' END, u.entity_name, u.entity_key, r.rule) AS fix
 FROM awty.rule AS r
@@ -285,7 +285,7 @@ WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);
 
 COMMENT ON VIEW awty_internal.untold IS 'The longest untold alert of each rule whose function fails, as far as the caller may read the rule';
 
--- A reason such as busy workers counts only if the check is more than 2 seconds late.
+-- Short-lived reasons, such as busy workers, are shown only for checks that are more than 2 seconds late.
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (

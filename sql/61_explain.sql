@@ -49,8 +49,8 @@ BEGIN ATOMIC
         CROSS JOIN LATERAL (SELECT t.rank, t.why, t.mend FROM awty_internal.standing AS t WHERE t.id = f.id LIMIT 1) AS s
         LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
         WHERE f.place <= 100
-    -- awty.explain() searches the next times of only 20 repetitions, because the search for one repetition's next times
-    -- can take milliseconds. Repetitions that stand still come before the others, but after those of the caller.
+    -- awty.explain() shows the next times of only 20 repetitions, because computing the next times of one repetition
+    -- can take milliseconds. The caller's own repetitions come first.
     ), repeated AS MATERIALIZED (
         SELECT r.job, r.next_check_at, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar,
             row_number() OVER (ORDER BY (awty_internal.can_become(r.repeated_by) OR awty_internal.can_become(j.role)) IS TRUE DESC,

@@ -99,8 +99,8 @@ BEGIN ATOMIC
         AND NOT current_setting('awty.synchronous_commit')::bool
         AND EXISTS (SELECT FROM awty.job AS j WHERE j.function_name IS NOT NULL)
     UNION ALL
-    -- The finding is only a notice, because PostgreSQL's default settings already allow too few processes. The finding
-    -- appears only if jobs have different roles, because one role's parallel queries can then delay another role's
+    -- The finding is only a notice, because a server with PostgreSQL's default settings also has too few processes. The
+    -- finding is omitted if all jobs have the same role, because parallel queries of that role then delay only its own
     -- jobs.
     SELECT 'notice', 'parallel queries may take all processes that awty needs',
         format('max_worker_processes is %s; parallel queries and logical replication may take %s, and awty needs %s',
@@ -190,12 +190,13 @@ BEGIN ATOMIC
         format('SELECT awty.create_calendar(calendar, hours, zone => …, closed => closed, replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
     UNION ALL
-    -- Finds calendars whose closed days are all in the past, because next year's holidays would count as open time.
-    -- Compares values of type date, because timestamptz cannot represent all dates that an old calendar may have.
+    -- Finds calendars whose closed days are all in the past, because such a calendar probably lacks the holidays of the
+    -- coming year.
     SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
         format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
         format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c CROSS JOIN LATERAL (SELECT c.closed[cardinality(c.closed)] AS day) AS last
+    -- Compares values of type date, because timestamptz cannot represent all dates that an old calendar may have.
     WHERE cardinality(c.closed) >= 3 AND last.day < (current_date - 30)
       AND (EXISTS (SELECT FROM awty.rule AS r WHERE r.calendar = c.calendar)
         OR EXISTS (SELECT FROM awty.repetition AS r WHERE r.calendar = c.calendar))

@@ -2,9 +2,8 @@ CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     CASE WHEN isfinite(a.due_at) THEN awty.now() - a.due_at END AS late_for,
     CASE WHEN h.held_by IS NOT NULL OR s.stopped_since IS NOT NULL THEN NULL
-        -- An old rule can have a level that is due after more than a century, because `escalate` was not always
-        -- limited. For such a level, this sum could overflow and make the whole view fail. Therefore next_level_at()
-        -- computes the sum.
+        -- A rule from an older version can have an interval of more than a century. next_level_at() adds such an
+        -- interval, because the operator + could overflow and make the whole view fail.
         WHEN r.calendar IS NULL AND s.rule IS NULL AND (r.escalate[a.level] > '36525 days'::interval) IS NOT TRUE
         THEN coalesce(a.since, a.due_at) + r.escalate[a.level]
         ELSE awty_internal.next_level_at(a.rule, a.level, coalesce(s.since, a.since, a.due_at), a.entity_key) END AS next_level_at,
@@ -18,7 +17,8 @@ LEFT JOIN LATERAL (SELECT a.held_by, a.held_until, a.note WHERE (a.held_until <=
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 LEFT JOIN awty_internal.stop AS s ON s.rule = a.rule AND s.key = a.entity_key
 WHERE a.cleared_at IS NULL AND a.level >= 1
-    -- With the array, PostgreSQL finds the alerts by index, instead of checking the rights to all alerts.
+    -- ARRAY() lets PostgreSQL find the alerts by index. With a plain subquery, PostgreSQL would read all alerts and
+    -- check the caller's rights to each alert.
     AND a.rule = ANY (ARRAY(SELECT k.rule FROM awty.rule AS k));
 
 COMMENT ON VIEW awty.late IS 'Rows of watched tables that are late now, one row each';

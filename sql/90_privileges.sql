@@ -76,7 +76,7 @@ CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- With the array, PostgreSQL finds the stops by index, instead of checking the rights to all stops.
+-- ARRAY() lets PostgreSQL find the stops by index. With a plain subquery, PostgreSQL would read all stops.
 CREATE POLICY own_stops ON awty_internal.stop FOR SELECT TO PUBLIC USING (
     rule = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
@@ -93,8 +93,7 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- The database's owner and pg_read_all_data may dump all rows, because a backup without some rows would still look
--- complete.
+-- Lets the database's owner and pg_read_all_data read all rows, because a backup must contain the rows of all roles.
 GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
 GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.hold,
     awty_internal.origin, awty_internal.rule_function TO pg_database_owner;
