@@ -17,8 +17,8 @@ LEFT JOIN LATERAL (SELECT a.held_by, a.held_until, a.note WHERE (a.held_until <=
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 LEFT JOIN awty_internal.stop AS s ON s.rule = a.rule AND s.key = a.entity_key
 WHERE a.cleared_at IS NULL AND a.level >= 1
-    -- ARRAY() lets PostgreSQL find the alerts by index. With a plain subquery, PostgreSQL would read all alerts and
-    -- check the caller's rights to each alert.
+    -- Lets PostgreSQL find the alerts by index. Without this condition, PostgreSQL would check the caller's rights to
+    -- all alerts.
     AND a.rule = ANY (ARRAY(SELECT k.rule FROM awty.rule AS k));
 
 COMMENT ON VIEW awty.late IS 'Rows of watched tables that are late now, one row each';
