@@ -9,6 +9,7 @@ mod by_locks;
 mod by_rows;
 mod figures;
 mod hood;
+mod plain;
 mod spies;
 mod trap;
 mod victim;
@@ -16,6 +17,7 @@ mod victim;
 use crate::shop::{Gateway, Shop, until};
 use figures::{Attacked, Figures};
 use hood::Hood;
+use plain::Plain;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
@@ -52,17 +54,18 @@ fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
 
 fn quiet(length: Duration) -> Figures {
     let (shop, victim, gateway) = open(Some(length));
-    let (writer, from) = (Victim::write(&shop), now());
+    let (writer, plain, from) = (Victim::write(&shop), Plain::start(&shop), now());
     wait(length);
     let to = now();
+    let plain = plain.end();
     victim.assert_nothing_is_lost(&shop, writer);
-    figures::figures(&victim.calls(), from, to, gateway.most_memory())
+    figures::figures(&victim.calls(), &plain, from, to, gateway.most_memory())
 }
 
 fn attacked(length: Option<Duration>) -> Attacked {
     let (shop, victim, gateway) = open(length);
     let marks = victim.marks(&shop, &gateway);
-    let (writer, from) = (Victim::write(&shop), now());
+    let (writer, plain, from) = (Victim::write(&shop), Plain::start(&shop), now());
     let hood = Hood::attack(&shop, &gateway, &victim.target);
     victim.await_calls(CALLS);
     if let Some(length) = length {
@@ -70,6 +73,7 @@ fn attacked(length: Option<Duration>) -> Attacked {
     }
     until("a round of each attack", || hood.missing().map_or(Ok(()), |name| Err(name.to_owned())));
     let to = now();
+    let plain = plain.end();
     spies::assert_nothing_is_seen(&shop, &gateway, &hood, &victim.target, &marks);
     victim.await_calls(1);
     let rounds = hood.rounds();
@@ -89,7 +93,7 @@ fn attacked(length: Option<Duration>) -> Attacked {
     let counted =
         "SELECT sum(ok) >= 25 FROM awty_http.stat WHERE id <> job AND job = 'http.victim' AND width = '1 hour'";
     assert_eq!(shop.text(counted), "true");
-    Attacked { figures: figures::figures(&victim.calls(), from, to, memory), rounds, gap_after }
+    Attacked { figures: figures::figures(&victim.calls(), &plain, from, to, memory), rounds, gap_after }
 }
 
 #[test]
