@@ -30,8 +30,8 @@ pub const MAX_RESULT: usize = 1024 * 1024;
 pub const MAX_OCCURRENCES: u16 = 10_000;
 /// Maximum length of `jitter` and `catch_up`.
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
-/// Maximum length of `within`, `escalate`, `remind` and `every` of a rule, and of `every` of a repetition. The limit is
-/// a century, so that sums of a time and a length stay in range.
+/// Maximum length of each interval of a rule, and of a repetition's period `every`. The limit is a century, so that
+/// sums of a time and a length stay in range.
 pub const MAX_RULE_LENGTH: TimeDelta = TimeDelta::days(36_525);
 pub const MAX_LEVELS: usize = 100;
 pub const MAX_REMINDERS: usize = 5;

@@ -38,8 +38,8 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Returns the `wanted` checks that no other worker has prefetched, and adds these checks to this worker's list
-    /// until the list is full.
+    /// Returns the `wanted` checks that are on no other worker's list. Adds these checks to this worker's list until
+    /// the list is full.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

@@ -11,7 +11,7 @@ pub const AUDIT: Duration = Duration::from_secs(60);
 pub const SOON: Duration = Duration::from_secs(5);
 /// Delay before awty repeats an inspection that found no free process, or that stopped for a DROP DATABASE.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Head start of a database that is known to have awty, in the queue of databases to inspect.
+/// In the inspection queue, a database that is known to have awty moves ahead by this time.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// An inspection that was requested during this inspection stays due.
+    /// Keeps the database due if another inspection was requested while the last inspection ran.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;
@@ -68,8 +68,8 @@ impl<K: Copy + Ord> Inspections<K> {
         }
     }
 
-    /// A database that is already due keeps its place in the queue. Otherwise, a role that asks for inspections in a loop
-    /// would postpone the inspection of its database.
+    /// A database that is already due keeps its place in the queue. Otherwise, a role that asks for inspections in a
+    /// loop would postpone the inspection of its database.
     pub fn ask(&mut self, key: K, now: Mono) {
         let at = self.at.entry(key).or_default();
         *at = Some(at.map_or(now, |at| at.min(now)));

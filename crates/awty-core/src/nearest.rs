@@ -1,5 +1,5 @@
-/// Returns the name that is most similar to `wanted`, for an error's HINT. Up to a third of the characters may differ,
-/// and in a short name one character.
+/// Returns the name that is most similar to `wanted`, for an error's HINT. At most a third of the characters may
+/// differ, or one character of a short name.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);

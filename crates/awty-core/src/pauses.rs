@@ -55,8 +55,8 @@ impl Pauses {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next pause of a check ends. If pauses have ended, also returns the slot from which
-    /// the worker must search for checks again.
+    /// Returns the time until the next pause of a check ends. If pauses have just ended, also returns the earliest due
+    /// time of their checks.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

@@ -16,8 +16,7 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Earliest time at which a worker should look for due checks of the role. A worker that begins to look clears this
-    /// time.
+    /// Time at which a worker should next look for due checks of the role. The worker then clears the time.
     pub due: Option<Time>,
     /// Time since which all of the role's workers are busy. `None` if a worker is free.
     pub behind_since: Option<Mono>,
@@ -44,7 +43,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Returns how many workers are reserved for roles without a worker, so that roles with long runs cannot take all
+    /// Returns how many workers awty reserves for roles without a worker. Roles with long runs cannot take these
     /// workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
@@ -75,7 +74,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Roles without a worker come first. If no worker is left for a role, no later role gets a worker.
+    // `wanted` lists roles without a worker first. After the first role that gets no worker, no further role gets one.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);

@@ -81,8 +81,8 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// Decides whether a due check runs. `able_since` is the time since which the job's checks can run, such as the last
-/// start or promotion of the server, or the end of the job's pause.
+/// Decides whether a due check runs. The job's checks can run since `able_since`, for example because the server
+/// started or a pause ended then.
 ///
 /// If the clock is set back before `able_since`, the caller must store `now` as `able_since`.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {

@@ -9,13 +9,13 @@ use std::time::Duration;
 /// A suspect runs alone for this long, because most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
 pub const TURN: Duration = Duration::from_secs(1);
-/// A refused role no longer counts as waiting if its worker has not asked again within this time.
+/// A refused role counts as waiting for this long after its last request.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// Role that has the turn to run its suspected checks, and the time when the turn started.
+    /// Role whose turn it is, and the time when its turn started.
     turn: Option<(u64, Mono)>,
     asked: Option<(u64, Mono)>,
 }
@@ -34,8 +34,8 @@ impl Quarantine {
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // Does not record the role that has the turn, because `asked` has room for only one role, and another role
-            // may be waiting.
+            // Does not store the role whose turn it is, because `asked` holds one role, and another role may be
+            // waiting.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }

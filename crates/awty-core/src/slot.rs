@@ -77,8 +77,8 @@ impl Width {
     }
 }
 
-/// Returns the wider of the job's width and `awty.slot`, because `awty.slot` may have become wider since the job was
-/// defined.
+/// Returns the longer of the job's slot width and the setting `awty.slot`, because the setting may have grown since the
+/// job was defined.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

@@ -1,12 +1,12 @@
-//! Limits how many overdue checks start per second (`awty.catch_up_rate`). All workers share one bucket, which the
-//! caller locks.
+//! A token bucket limits how many overdue checks start per second (`awty.catch_up_rate`). All workers share the bucket,
+//! and the caller locks it.
 //!
 //! Invariant: in any period of T seconds, the bucket grants at most `rate_per_s` × (T + 1) tokens.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// The bucket counts millionths of a token, because a rate of `r` tokens per second is `r` millionths per microsecond.
+/// The bucket counts millionths of a token, so that the tokens of one microsecond are a whole number.
 const TOKEN: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use url::{Host, Position, Url};
 const MAX_TEXT: usize = 4_096;
 const ID_LENGTH: usize = 22;
 
-/// Each message completes a sentence that begins with the argument's name.
+/// Reason why awty refuses a URI. The error message puts the argument's name before the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
     TooLong {
@@ -86,7 +86,7 @@ impl Uri {
         if url.fragment().is_some() {
             return Err(UriError::Fragment);
         }
-        // The URL standard reads `http:///x` and `http:x` as `http://x/`.
+        // Refuses `http:///x` and `http:x`, because the URL standard takes both for `http://x/`.
         let after = text.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
         if after.is_none_or(|rest| rest.starts_with(['/', '\\'])) {
             return Err(UriError::NoHost);

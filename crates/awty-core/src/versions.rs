@@ -1,4 +1,5 @@
-//! Decides whether the library supports the installed SQL. Compares versions as numbers: `0.10` comes after `0.9`.
+//! Decides whether the library supports the version of the installed SQL. Compares versions as numbers: `0.10` comes
+//! after `0.9`.
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {

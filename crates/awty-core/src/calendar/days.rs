@@ -37,8 +37,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// Returns the last open time at or before `local` on the same day. If the calendar opens only after `local`,
-    /// returns the day's first opening.
+    /// Returns the last time up to `local` at which the calendar is open that day. Before the day's first opening,
+    /// returns that opening.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

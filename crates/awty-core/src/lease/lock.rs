@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 pub type Number = (u32, u16);
 
-/// Number of locks that a job's targets share, so that many targets cannot fill the server's lock table.
+/// Number of locks for all targets of a job. Targets share locks, so that they cannot fill the server's lock table.
 const TARGETS: u16 = 64;
 
 fn numbers(identity: i64, name: &[u8]) -> Number {

@@ -70,7 +70,7 @@ impl LeaseOptions {
     /// each failure is final.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
-        // Ignores the time of a retry that `at_most_once` forbids. After a failure that the worker itself calls final,
+        // Ignores `retry_at` if only `at_most_once` makes the failure final. If the worker calls the failure final,
         // `retry_at` can postpone the next planned check.
         let retry_at = retry_at.filter(|_| is_final || !is_once);
         let is_final = is_final || is_once;

@@ -1,4 +1,4 @@
-//! Divides the checks of a claim among roles and targets.
+//! Decides how many due checks of each role and target an external worker gets in one claim.
 //!
 //! Invariant: a role gets a second check only after each waiting role has got a first check. The role that was served
 //! longest ago comes first. A job's targets take turns in the order of their names.

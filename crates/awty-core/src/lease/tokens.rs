@@ -46,7 +46,7 @@ impl Pace {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// From the returned time on, the bucket need not be stored, because a missing bucket counts as full.
+    /// Returns when the bucket is full. A full bucket need not be stored, because a missing bucket counts as full.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }
