@@ -1,4 +1,4 @@
-//! Changes the pending check of a repetition when the repetition gets a new plan or new time zone data.
+//! Computes the new time of a repetition's pending check when the plan or the time zone data changes.
 //!
 //! Invariant: if the jitter changes, no planned time is skipped or repeated.
 
@@ -47,8 +47,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the time up to which the planned times of the plan `new` need no further check. Returns `None` if this
-    /// time is `occurrence.first`.
+    /// Returns the time up to which no planned time of `new` needs another check. `None` stands for the first due time
+    /// of `occurrence`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

@@ -56,8 +56,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // The next entry of the cache is a later part of the same period. Therefore the entry is extended back to
-            // `t`.
+            // The next entry ends when `span` ends, so both are the same period. The entry's start moves back to `t`.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),

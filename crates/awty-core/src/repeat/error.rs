@@ -18,7 +18,7 @@ pub enum RepeatError {
     NeedsZone(String),
     NeverComes(String),
     NoneBeforeEnd(String),
-    /// The calendar is closed at every planned time of ten years.
+    /// In the next ten years, the calendar is closed at every planned time.
     NeverOpen(String),
     TooClose {
         closest: TimeDelta,
@@ -94,7 +94,7 @@ pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), Rep
     if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
-/// `None` is a period that is too long for a [`TimeDelta`].
+/// `None` means that the period is too long for a [`TimeDelta`].
 pub fn check_every(every: Option<TimeDelta>) -> Result<(), RepeatError> {
     if every.is_some_and(|every| every <= MAX_RULE_LENGTH) { Ok(()) } else { Err(RepeatError::EveryTooLong) }
 }

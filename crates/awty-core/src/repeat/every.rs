@@ -46,8 +46,8 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Without a start, a plan counts from the local start of 1970. A plan of whole weeks counts from the first Monday
-    /// of 1970.
+    /// Returns the time from which a plan without a start counts its periods: the start of 1970 or, for whole weeks,
+    /// the first Monday of 1970.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -55,8 +55,8 @@ impl Every {
         }
     }
 
-    /// Returns the next time after `after` that is a whole number of periods before or after `anchor`. For periods in
-    /// days or months, all times are local times.
+    /// Counts whole periods from `anchor`, and returns the first time after `after`. All times are local if the period
+    /// is in days or months.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),

@@ -1,4 +1,4 @@
-//! Decides what happens to the pending check of a repetition, its *occurrence*, and when the next check is due.
+//! Decides what happens to a repetition's pending check (`Occurrence`), and when the next check is due.
 //!
 //! Invariant: a repetition never uses a planned time twice, even if the clock is set back. The repetition ends only
 //! when no planned time is left.
@@ -18,16 +18,16 @@ pub struct Occurrence {
     /// First due time of the check, set by the plan or by a client (column `first_check_at`).
     pub first: Time,
     pub check: Check,
-    /// Tells which planned times need no further check. `None` means all planned times up to `first`.
+    /// Planned times that need no further check. `None` stands for all planned times up to `first`.
     pub passed: Option<Passed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// Planned times of earlier slots need no further check. The slot itself still needs a check, because a client
-    /// replaced the slot's check before the check ran.
+    /// A client replaced the check of this due time before the check ran. Only earlier planned times need no further
+    /// check.
     Before(Time),
-    /// All planned times up to this time need no further check. Each planned time counts with its jitter delay.
+    /// Planned times up to this time, including their jitter delay, need no further check.
     Through(Time),
 }
 
@@ -81,7 +81,7 @@ impl Occurrence {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the next check, which a client scheduled for `slot` while the present check was running.
+    /// Returns the next check if a client scheduled a check for `slot` while the present check was running.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
@@ -102,8 +102,8 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the time up to which planned times need no further check once the check has ended. Each planned time
-    /// counts with its jitter delay.
+    /// Returns a lower limit for the next check. The next check's planned time, including its jitter delay, must be
+    /// later than the limit.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // Needs no rounding, because `first` was rounded up to a slot when the check was scheduled.
@@ -139,7 +139,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// The current check ends as `done` if the function returns the time of the next planned check or a later time.
+    /// If the job's function asks to run again at or after the next planned check, the current check ends as `done`.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)

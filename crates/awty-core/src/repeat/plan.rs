@@ -93,8 +93,8 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // With `every`, the start is always the first planned time. A search by local time could miss a start in
-            // the hour that the clocks repeat when they are set back.
+            // With `every`, returns the start without a search by local time. The search could miss a start in the hour
+            // that repeats when clocks are set back.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),

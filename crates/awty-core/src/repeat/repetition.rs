@@ -14,7 +14,7 @@ pub struct Repetition<Z> {
     pub plan: Plan<Z>,
     pub jitter: Jitter,
     pub width: Width,
-    /// Maximum age of planned times that still get a check when a pause ends.
+    /// Maximum age of a missed planned time that still gets a check.
     pub catch_up: TimeDelta,
 }
 
@@ -36,7 +36,7 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // Rounding up a time gives a slot after `t` exactly if the time is later than `t` rounded down.
+        // A planned time later than the last slot up to `t` is rounded up to a slot after `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 /// Maximum number of steps to parse one byte of a cron expression. Expressions such as `*,*,*` take the most steps.
 const STEPS_PER_BYTE: u64 = 60;
-/// Maximum number of steps of a search, which looks at each month of 41 years and takes at most five steps per month.
+/// Maximum number of steps of a search: five steps for each month of 41 years.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;
 
 struct Busy;

@@ -29,7 +29,7 @@ pub struct Cron {
     months: u64,
     /// Bit 0 is Sunday.
     weekdays: u64,
-    /// If true, a day must match both day fields, because one field begins with `*`. If false, one matching field is
+    /// True if one of the two day fields begins with `*`. A day must then match both fields; otherwise one field is
     /// enough.
     both_days: bool,
     fixed: bool,

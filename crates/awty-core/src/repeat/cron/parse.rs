@@ -85,7 +85,7 @@ fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
         None => {
             let value = number(field, range)?;
             if every.is_some() {
-                // A step after a single number is refused, because cron programs read it differently.
+                // Refuses a step after a single number, such as `5/15`, because cron programs disagree on its meaning.
                 return Err(Fault::NoRange(field, item.to_owned()));
             }
             (value, value)
@@ -129,7 +129,7 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// In the suggestion, weekdays begin with 1, because 0 and 7 both mean Sunday.
+/// For the weekdays `5-2`, suggests `5-7,1-2`, because 7 already means Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };

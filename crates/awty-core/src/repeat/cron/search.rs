@@ -9,8 +9,8 @@ use crate::repeat::steps::step;
 /// 40 years.
 pub(super) const SEARCHED: i64 = 41 * 366 * DAY_SECONDS;
 
-/// Multiplying a bit set of weekdays by this number repeats the set for six weeks. No month touches more than six
-/// weeks.
+/// Multiplying the seven bits of a weekday set by this number copies the set six times, because a month touches at most
+/// six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
