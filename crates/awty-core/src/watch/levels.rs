@@ -1,4 +1,4 @@
-//! Computes when a row of a rule becomes late, and when the level of its alert rises.
+//! Computes when a table's row becomes late, and when its alert rises to each level.
 
 use super::Stops;
 use crate::argument_limits::{MAX_LEVELS, MAX_REMINDERS};
@@ -9,8 +9,8 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-/// Lengths of time after which the alert levels of a late row are due. All lengths count from the start of the row's
-/// clock or, without `within`, from the row's own due time.
+/// Lengths of time until each level of a row's alert. The lengths count from the start of the row's clock or, without
+/// `within`, from the row's due time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
@@ -58,7 +58,8 @@ impl<Z: Zone> Levels<Z> {
         Ok(levels)
     }
 
-    /// Adds the reminders that are sent before level 1, and the interval at which the last level's alert is sent again.
+    /// Adds the reminders before the alert's first level, and the interval at which awty repeats an alert of the last
+    /// level.
     pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
         if remind.len() > MAX_REMINDERS {
             return Err(LevelError::TooManyReminders);
@@ -111,8 +112,8 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // No level may be due before a lower level. Lengths in the same unit (hours or days) are in ascending order, so
-        // only the nearest lower level in the other unit must be compared.
+        // A level must not be due before a lower level. Levels in the same unit (hours or days) are already in order,
+        // so only the nearest lower level in the other unit can be later.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
@@ -159,8 +160,8 @@ impl<Z: Zone> Levels<Z> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }
 
-    /// Returns the time at which `length` has passed since `start`. Without a length, returns `start` if the calendar
-    /// is open then, and otherwise the next opening.
+    /// Returns the time at which `length` has passed since `start`. Without a length, returns the calendar's first open
+    /// time at or after `start`.
     ///
     /// The moment of closing counts as open, because `length` may end at a closing.
     fn after(&self, start: Time, length: Option<Length>) -> Time {

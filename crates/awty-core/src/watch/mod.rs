@@ -1,4 +1,4 @@
-//! Decides when a row of a watched table is late, and which level its alert has.
+//! Decides whether a row of a watched table is late, and which escalation level its alert gets.
 //!
 //! Invariant: the verdict depends only on the row, its open alert and the clock. No level is raised before it is due.
 //! If several levels are due, only the highest is raised.
@@ -22,8 +22,8 @@ pub enum RowState<'a> {
     /// The row does not exist, or it has not begun to wait.
     Gone,
     Waiting {
-        /// The row's due time if the rule has `due`. If not, the time from which the row counts as waiting. awty reads
-        /// `-infinity` in the row as [`Time::MIN_UTC`].
+        /// The row's due time or, if the rule lacks `due`, the time from which the row waits. `-infinity` in the row
+        /// becomes [`Time::MIN_UTC`].
         start: Time,
         /// Time at which awty first saw the row with its present `start`.
         seen: Time,
@@ -33,11 +33,10 @@ pub enum RowState<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// Highest level that was raised. At level 0, the row is not late yet, and the alert is only a reminder or a
-    /// client's hold.
+    /// Highest level that the alert has reached. Level 0 is a reminder or a client's hold for a row that is not late
+    /// yet.
     pub level: u32,
-    /// Whether a message about the alert's present level was sent. Messages before the end of the last hold do not
-    /// count.
+    /// Whether a message about the alert's present level was sent, and no hold has ended since.
     pub is_told: bool,
     pub told_at: Option<Time>,
     /// Time of the last reminder, including reminders that were not sent because of a hold.
@@ -79,11 +78,11 @@ impl Alert {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The row needs no alert, and an open alert is cleared.
+    /// The row needs no alert, so awty clears an open alert.
     Settled,
-    /// Level 1 is not due yet, so an open alert of level 1 or above is cleared.
+    /// The row is not late, so awty clears an open alert of level 1 or above.
     Ahead(Time),
-    /// A reminder is due, but level 1 is not. The reminder is sent unless the alert is held.
+    /// A reminder is due before level 1. awty sends the reminder unless a client holds the alert.
     Remind(Time),
     Stay(Option<Time>),
     Tell(Option<Time>),
@@ -138,8 +137,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // After a change of the rule, the alert's level may no longer exist. awty then uses the due time of the
-            // first level.
+            // A changed rule may lack the alert's level. In that case, the first level's due time counts.
             let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }

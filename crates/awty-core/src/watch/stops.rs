@@ -5,7 +5,7 @@
 use crate::Time;
 use std::ops::Range;
 
-/// Maximum number of past stops of a row. After a further stop, awty joins the two oldest stops into one.
+/// Maximum number of stored past stops of a row's clock. After a further stop, awty joins the two oldest stops.
 pub const MAX_STOPS: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,8 +34,7 @@ impl Stops {
         self.since
     }
 
-    /// Returns a copy without the stop that still lasts, so that only past stops affect the time of the row's next
-    /// check.
+    /// Returns a copy without the present stop, so that only past stops affect the time of the row's next check.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
@@ -71,8 +70,7 @@ pub struct Seen {
     pub is_stopped: bool,
     /// Time at which the row's clock stopped or started again.
     pub at: Time,
-    /// A stop of the row's clock cannot begin before this time, at which the clock started or the alert last reached a
-    /// higher level.
+    /// Earliest possible start of a stop: the start of the row's clock or the last rise of the alert's level.
     pub earliest: Time,
 }
 
