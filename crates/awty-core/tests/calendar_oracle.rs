@@ -15,7 +15,7 @@ use world::{Dice, ZONES};
 use zones::{Real, at, tz, zone};
 
 const DAY: i64 = 1440 * MINUTE;
-/// Minutes in ten years, plus a few days because local time differs from UTC.
+/// Number of minutes in ten years, plus a margin of a few days.
 const COUNT: usize = 3660 * 1440;
 
 fn elements(dice: &mut Dice) -> (Vec<Element>, Vec<String>) {

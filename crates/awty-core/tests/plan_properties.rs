@@ -157,7 +157,7 @@ proptest! {
 
     #[test]
     fn a_bucket_that_is_always_emptied_grants_exactly_its_rate(
-        // Each wait is shorter than a second, so the bucket never fills up and loses no token.
+        // Each wait is shorter than a second, so that the bucket does not overflow and lose tokens.
         rate in 10_u32..2000, waits in prop::collection::vec(0_i64..900_000, 1..40),
     ) {
         let mut bucket = TokenBucket::full(MONO);

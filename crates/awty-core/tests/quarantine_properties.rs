@@ -1,4 +1,4 @@
-//! Tests with random workers that checks that may have crashed the server take turns (promises P5 and P7 in
+//! Property tests: roles take turns to run checks that may have crashed the server (promises P5 and P7 in
 //! docs/promises.md).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -1,5 +1,5 @@
-//! A simple model of a calendar, which lists for each minute of ten years whether the calendar is open. The tests use
-//! only hours and clock changes at whole minutes.
+//! A simple model of a calendar, which lists for each minute of ten years whether the calendar is open. In the tests,
+//! all opening hours and clock changes fall on whole minutes.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -108,7 +108,7 @@ impl Minutes {
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Goes forward by `number` open days from the first open minute at or after `since`.
+    /// Returns the time `number` open days after the first open minute at or after `since`.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));

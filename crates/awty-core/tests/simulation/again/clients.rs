@@ -68,8 +68,7 @@ impl World {
         }
     }
 
-    /// Records which planned times need no further check when a client replaces a check. If the replaced check has not
-    /// run, its planned time still needs a check.
+    /// Records that a client replaces a check. If the replaced check has not run, its planned time still needs a check.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };

@@ -1,4 +1,4 @@
-//! Compares the checks of the simulated repetitions with a full list of the planned times.
+//! Compares the checks that the simulation runs with a full list of the planned times.
 
 use super::plans::Terms;
 use awty_core::{Outcome, Time, Width};
@@ -58,8 +58,7 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// Fails if two checks are recorded for the same planned time without a client's call (promise P11 in
-    /// docs/promises.md).
+    /// Fails if the same planned time gets two checks that no client asked for (promise P11 in docs/promises.md).
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");
@@ -113,7 +112,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // The new check at `next` belongs to the last open slot up to `next`. Earlier open slots get no check of their
+        // The new check at `next` stands for the last planned slot up to `next`. Earlier slots get no check of their
         // own.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();

@@ -1,4 +1,4 @@
-//! The tested plans with all their planned times, which the test computes without the code under test.
+//! Lists the tested plans and their planned times. The test computes the times itself, without the code under test.
 
 use awty_core::repeat::jitter::{self, Jitter};
 use awty_core::repeat::{Changes, Every, Plan, Repetition, Rhythm};

@@ -123,7 +123,7 @@ impl Ledger {
 
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
-        // After a crash, a new check may get the id of a lost check, but the keys of its leases are new.
+        // After a crash, a new check may get the id of a lost check, so the ledger forgets lost checks.
         let lost = server.last_id + 1;
         self.ended.split_off(&lost);
         for check in &self.pending {
