@@ -15,7 +15,7 @@ pub const ASKED: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// Role whose turn it is, and the time when its turn started.
+    /// Role that has its turn now, and the time when the turn started.
     turn: Option<(u64, Mono)>,
     asked: Option<(u64, Mono)>,
 }
@@ -34,7 +34,7 @@ impl Quarantine {
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // Does not store the role whose turn it is, because `asked` holds one role, and another role may be
+            // Does not store the role that has its turn now, because `asked` holds one role, and another role may be
             // waiting.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));

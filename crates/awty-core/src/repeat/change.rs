@@ -47,8 +47,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the time up to which no planned time of `new` needs another check. `None` stands for the first due time
-    /// of `occurrence`.
+    /// Returns the time up to which no planned time of `new` needs another check. `None` means the first due time of
+    /// `occurrence`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

@@ -18,7 +18,7 @@ pub struct Occurrence {
     /// First due time of the check, set by the plan or by a client (column `first_check_at`).
     pub first: Time,
     pub check: Check,
-    /// Planned times that need no further check. `None` stands for all planned times up to `first`.
+    /// Planned times that need no further check. `None` means all planned times up to `first`.
     pub passed: Option<Passed>,
 }
 

@@ -112,8 +112,8 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // The new check at `next` stands for the last planned slot up to `next`. Earlier slots get no check of their
-        // own.
+        // The new check at `next` is the check of the last planned slot up to `next`. Earlier slots get no check of
+        // their own.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));
