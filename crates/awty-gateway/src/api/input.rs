@@ -12,7 +12,7 @@ const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 pub struct Periods {
     pub min: Length,
     pub max: Length,
-    /// True if the setting `min_period` is missing, so that `min` is the database's `awty.slot`.
+    /// True if the setting `min_period` is missing. `min` is then the database's `awty.slot`.
     pub is_slot: bool,
 }
 

@@ -16,8 +16,8 @@ pub const CHANGES: usize = 3;
 /// Number of database connections that are only for reads and for looking up tokens.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
-/// If a request takes this long, its role counts as slow for [`SLOW_FOR`]. The limit must not exceed the `lock_timeout`
-/// of requests, so that a request that fails at that timeout also makes its role slow.
+/// A role whose request takes at least this long counts as slow for [`SLOW_FOR`]. The limit is at most the
+/// `lock_timeout` of requests, because a request that fails at this timeout must count as slow too.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
@@ -144,8 +144,8 @@ impl Permits {
         Ok(Room(role, room))
     }
 
-    /// Forms have their own memory limit. With a common limit, a form and its request to the API could wait for each
-    /// other's memory.
+    /// Forms have their own memory limit. Otherwise, a form and its request to the API could wait for each other's
+    /// memory.
     pub async fn form(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.forms, kib.min(OF_ROLE as u32)).await?;

@@ -20,8 +20,8 @@ pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result
                     }
                 }
             }
-            // Keeps the stored length of time if the client sends back the length that GET showed, because GET shows a
-            // month as 30 days.
+            // Keeps the stored length of time if the client sends back the length that GET showed. GET shows a month as
+            // 30 days.
             Argument::Interval(length) => {
                 let stored = before.and_then(|row| row.lengths[*name].as_str().zip(row.fields[*name].as_i64()));
                 if let Some((stored, shown)) = stored

@@ -1,5 +1,5 @@
-//! Limits the memory for answers that a role's clients have not read yet. The memory counts until the connection has
-//! taken the whole answer.
+//! Limits the memory for answers that a role's clients have not read yet. An answer counts until the connection has
+//! taken all of it.
 
 use super::permits::{Room, Seen};
 use super::problem::Problem;

@@ -1,6 +1,6 @@
 #[derive(Debug)]
 pub struct Setting {
-    /// The command line flag has this name, with `-` instead of `_`.
+    /// Name of the setting. The command line flag has `-` instead of `_`.
     pub name: &'static str,
     pub variables: &'static [&'static str],
     pub default: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! Simulates workers, which do not know whether their leases are still valid.
+//! Simulates workers that do not notice when their leases become invalid.
 
 use super::World;
 use super::ledger::Ledger;
