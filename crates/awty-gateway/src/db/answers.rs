@@ -18,7 +18,7 @@ pub struct Booking {
     pub result: Value,
     pub changes: Option<Changes>,
     pub wait: Option<Wait>,
-    /// Job, entity name and entity key of a single call (a send).
+    /// Job, entity name and entity key of a call ordered with `awty_http.send()`.
     pub send: Option<[String; 3]>,
 }
 
@@ -97,20 +97,20 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // If another session locks the schedule, the answer is stored later, because the answer must commit
-            // together with the change that the endpoint asked for.
+            // Stores the answer later if another session locks the schedule, because the endpoint's answer also asked
+            // for a change of the schedule. Both must commit together.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // `void` means an invalid lease. `busy` means that another session locks the check, so the answer is stored
-            // later.
+            // `void` means that the lease is invalid. `busy` means that another session locks the check. The gateway
+            // stores busy answers later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // Skips the change of `failing` if another session locks the schedule's row. The schedule's next answer
-            // makes up for the change, because the gateway compares each answer with the stored row.
+            // Does not update `failing` while another session locks the schedule's row. The schedule's next answer
+            // corrects `failing`, because the gateway compares each answer with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

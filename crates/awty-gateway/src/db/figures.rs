@@ -10,8 +10,7 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Number of failing schedules. A database without the extension awty_http has no schedules, so the number then
-    /// counts pending checks whose last run failed.
+    /// Number of failing schedules. Without the extension awty_http, number of pending checks whose last run failed.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
@@ -21,7 +20,7 @@ pub struct Figures {
 #[derive(Clone, Debug)]
 pub struct Target {
     pub state: String,
-    /// Job, target and end time of an open circuit breaker.
+    /// Job, target and end time of the target's open circuit breaker.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
@@ -78,8 +77,8 @@ impl Db {
         .await
     }
 
-    /// Counts each job's missed checks after `since`. Also returns the end of the counted time, which the next call
-    /// passes as `since`. Without `since`, counts nothing.
+    /// Counts each job's missed checks after `since`. Also returns the time up to which it counted. The next call
+    /// passes this time as `since`. Without `since`, returns no counts.
     pub async fn missed(
         &self,
         jobs: &[String],

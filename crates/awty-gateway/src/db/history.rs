@@ -9,7 +9,7 @@ macro_rules! columns {
     };
 }
 
-/// Sorts the newest problems of all jobs together, because the index sorts them only within one job.
+/// Reads the newest problems of each job by an index, and then sorts the problems of all jobs by time.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (

@@ -50,8 +50,7 @@ impl Lease {
     }
 }
 
-/// A claim is flushed to disk before its calls are made, so that no crash undoes the claim and repeats its calls with
-/// other keys.
+/// Flushes each claim to disk. If a crash undid a claim, the gateway would repeat the calls with new idempotency keys.
 ///
 /// The lock_timeout ends before the gateway gives up the connection, because no worker would know the leases of a later
 /// claim.

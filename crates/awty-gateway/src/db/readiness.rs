@@ -14,7 +14,7 @@ pub struct Standing {
     pub slot: Option<Duration>,
 }
 
-/// A job of a role that the gateway's role is a member of.
+/// A job whose role has the gateway's role as a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub name: String,

@@ -32,8 +32,8 @@ const TERMINATE: &str = "SELECT pg_catalog.pg_terminate_backend(a.pid) FROM pg_c
     WHERE a.pid OPERATOR(pg_catalog.=) $1 AND a.xact_start OPERATOR(pg_catalog.=) $2";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
-/// Makes PostgreSQL read the first rows of a job or rule in the order of an index. Without statistics, it expects few
-/// rows, and would read and sort all of them.
+/// Makes PostgreSQL read the first rows of a job or rule in the order of an index. Without statistics, PostgreSQL would
+/// read and sort all rows.
 pub const BY_INDEX: &str =
     "SELECT pg_catalog.set_config('enable_sort', 'off', true), pg_catalog.set_config('enable_bitmapscan', 'off', true)";
 const AS_USUAL: &str =
@@ -78,9 +78,9 @@ impl Db {
             .await
     }
 
-    /// Begins the transaction of a request. The permit `place` is released once the transaction has ended, or once the
-    /// gateway has asked PostgreSQL to terminate the session. The permit `of_role` is released only when the session
-    /// has ended, because a running function may ignore the termination.
+    /// Begins the transaction of a request. Both permits are released when the transaction ends. If the gateway must
+    /// terminate the session, it releases `place` at once, but `of_role` only after the session has ended, because a
+    /// running function may ignore the termination.
     pub async fn begin(
         &self,
         role: &str,
@@ -111,11 +111,11 @@ impl Db {
     }
 }
 
-/// A request that is dropped without [`commit`](Self::commit) is rolled back. After a slow rollback, the gateway
-/// terminates the session, because a role's code may catch cancellations.
+/// A request that is dropped without [`commit`](Self::commit) is rolled back. If the rollback takes too long, the
+/// gateway terminates the session, because a role's function may ignore cancellations.
 pub struct Request {
     db: Db,
-    /// The process of the database session, and the start of the transaction.
+    /// Process and start time that identify the transaction.
     transaction: Option<(i32, DateTime<Utc>)>,
     client: Option<Object>,
     places: Option<[Box<dyn Send + Sync>; 2]>,

@@ -9,7 +9,7 @@ pub struct Row {
     pub id: String,
     pub version: i64,
     pub deleted: bool,
-    /// True if new schedules of the current role get the same job as this schedule.
+    /// True if this schedule's job is the job that the current role's new schedules get.
     pub own: bool,
     pub new: bool,
     pub fields: Value,
@@ -70,8 +70,8 @@ const MOST_WITH_STATE: i64 = 5_000;
 const ONE: &str = schedules!(
     "(SELECT w.*, true AS fits, false AS is_end FROM awty_http_internal.schedule_status AS w WHERE w.id = $1) AS e"
 );
-/// Looks at no more than `$8` schedules of each tenant, so that the cost is bounded if no schedule matches. Also
-/// returns the last schedule that it looked at, because the next page begins after this schedule.
+/// Examines at most `$8` schedules of each tenant, because there may be many schedules that do not match. Also returns
+/// the last examined schedule, after which the next page begins.
 pub const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.*, c.fits AND ($2::text IS NULL OR w.state = $2) AS fits, c.n = $8 AS is_end

@@ -13,7 +13,7 @@ pub const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worke
         'last_claim_at', pg_catalog.max(l.leased_at))
     FROM awty.lease AS l JOIN awty_http.tenant AS t ON t.job = l.job WHERE l.expires_at > pg_catalog.clock_timestamp()
     GROUP BY l.worker ORDER BY l.worker LIMIT 100";
-/// Leaves out long commands, because they contain the expressions of rules, and a role may have thousands of rules.
+/// Leaves out a `fix` of over 10,000 characters, because hundreds of such commands would make the answer too large.
 pub const FINDINGS: &str =
     "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail,
         'fix', CASE WHEN pg_catalog.length(d.fix) <= 10000 THEN d.fix END)

@@ -11,8 +11,8 @@ macro_rules! alert {
     };
 }
 
-/// Reads the late rows of each rule in the order of their due times. The query uses an index, because row security
-/// would otherwise check the alerts of all roles.
+/// Reads the late rows of each rule by an index, in the order of their due times. A scan of the whole table would check
+/// row security for the alerts of all roles.
 ///
 /// If `$1` is 0, also returns rows that are not late yet, but were held or reminded (level 0). For such rows, the query
 /// reads only 10,000 alerts of each rule.
@@ -63,7 +63,7 @@ const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
     FROM pg_catalog.pg_settings AS s WHERE s.name IN ('search_path', 'TimeZone')";
 /// Uses no operator, because the role's own search path may contain an operator of the same name.
 const TRY: &str = "SELECT pg_catalog.to_jsonb(t) FROM awty.dry_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) AS t";
-/// Reads the checks of each job by an index, because other roles may have many checks with the same entity name.
+/// Searches each visible job by an index, so that the query skips the checks of other roles with the same name.
 pub const NAMED: &str = concat!(
     check!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
@@ -185,7 +185,7 @@ pub async fn check_now(request: &Request, (name, key, job): (&str, &str, Option<
     request.maybe(CHECK_NOW, &[&name, &key, &job]).await.map(drop)
 }
 
-/// Closing the session undoes all changes of the function.
+/// Closes the session, so that no change made by the tested function remains.
 pub async fn dry_run(mut request: Request, (name, key, job): (&str, &str, &str)) -> Result<Value, Trouble> {
     request.close_session();
     request.rows(OWN_SETTINGS, &[]).await?;

@@ -10,8 +10,8 @@ use tokio_postgres::types::ToSql;
 pub const MANY: i64 = 1_000;
 pub const MOST_AHEAD: i64 = 20_000;
 
-/// Time limits of two queries of the start page that also read the jobs of other roles. Together the limits are below
-/// one second, because the gateway restricts a role whose requests take longer.
+/// Time limits of two queries of the start page that also read other roles' jobs. Together the limits are below one
+/// second, because the gateway allows a role fewer concurrent requests after a longer one.
 pub const SEARCH_FOR: Duration = Duration::from_millis(200);
 pub const COUNT_FOR: Duration = Duration::from_millis(400);
 
@@ -30,13 +30,13 @@ pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'na
           AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1 OFFSET 0)
         LIMIT $1) AS f
     ORDER BY f.next_check_at LIMIT $1";
-/// Leaves out the checks of schedules, because [`ENDPOINTS`] has them. Includes the calls that `awty_http.send()`
-/// ordered, because they belong to no schedule.
+/// Reads failing checks, including the calls that `awty_http.send()` ordered. Leaves out the checks of HTTP schedules,
+/// because [`ENDPOINTS`] reads those.
 pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
-/// Reads endpoints that are failing, and endpoints whose next call is late by more than one period. With a cron
-/// expression, a call is that late once the planned time after it has also passed.
+/// Reads failing endpoints, and endpoints whose next call is late by more than one period. With a cron expression, the
+/// period is the time from the late call to the next planned time.
 ///
 /// `least` caps the period, because an old endpoint may have a longer period than a new endpoint may have.
 pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
@@ -61,7 +61,7 @@ pub const LAST_HOUR: &str = concat!(
     FROM awty_http.tenant AS t JOIN awty_http.stat AS s ON s.id = t.job
     WHERE s.width = '1 hour' AND s.bucket = pg_catalog.date_trunc('hour', pg_catalog.now()) - '1 hour'::interval HAVING sum(s.count) > 0"
 );
-/// Counts the checks that ended with a problem in the last hour, without the checks of schedules.
+/// Counts the checks that ended with a problem in the last hour. Does not count the checks of HTTP schedules.
 pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
     SELECT FROM awty.job AS j CROSS JOIN LATERAL (
         SELECT p.entity_name, p.entity_key FROM awty.future_job_history AS p
@@ -115,8 +115,8 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
     CROSS JOIN (SELECT n AS part, pg_catalog.to_timestamp($1::float8 + $2::float8 * n) AS at FROM pg_catalog.generate_series(0::bigint, $3::bigint - 1) AS n) AS p
     WHERE awty.open_time(p.at, p.at + pg_catalog.make_interval(secs => $2::float8), c.calendar) > '0'
     ORDER BY c.calendar, p.part";
-/// Selects at most 1,000 targets of all jobs, because reading the state of a target costs several lookups. Selects up
-/// to 1,000 targets of the visitor's own jobs separately, so that targets of other roles cannot displace them.
+/// Selects up to 1,000 targets of the visitor's own jobs, and up to 1,000 targets of any jobs. The numbers are limited,
+/// because reading the state of a target costs several lookups.
 macro_rules! some_targets {
     () => {
         "((SELECT o.* FROM awty.target AS o
@@ -125,7 +125,7 @@ macro_rules! some_targets {
           UNION (SELECT a.* FROM awty.target AS a LIMIT 1000))"
     };
 }
-/// The visitor's own targets come first, and then those of each role in turn.
+/// Returns the visitor's own targets first, and then one target of each other role in turn.
 pub const TARGETS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
     FROM ", some_targets!(), " AS t JOIN awty.job AS j ON j.job = t.job WHERE t.state IN ('blocked', 'open')

@@ -1,4 +1,4 @@
-//! Reads checks, rules and jobs for the page, and changes them.
+//! Reads and changes checks, rules and jobs for the web page.
 //!
 //! Invariant: each query reads a bounded number of rows, and row security decides which rows the role sees.
 

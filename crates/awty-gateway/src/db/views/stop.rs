@@ -2,8 +2,8 @@ use super::all;
 use crate::db::{Request, Trouble};
 use serde_json::Value;
 
-/// Finds the first reason why checks do not run. Also returns in `behind` the due time of the oldest overdue check of a
-/// rule, because rows that became late after that time may have no alert yet.
+/// Finds the first reason why checks do not run. `behind` is the due time of the oldest overdue check of a rule. Rows
+/// that became late after this time may have no alert yet.
 pub const STOP: &str =
     "SELECT pg_catalog.jsonb_build_object('why', s.why, 'fix', s.fix, 'is_off', NOT s.enabled OR s.database_held,
         'behind', (SELECT pg_catalog.min(f.next_check_at) FROM awty.rule AS r CROSS JOIN LATERAL (
