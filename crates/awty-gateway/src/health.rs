@@ -17,8 +17,7 @@ use tokio::time::sleep;
 /// is longer.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// The gateway reports that it is not ready if it runs its maximum number of calls, and no call has ended during this
-/// time.
+/// Time after which the gateway reports that it is not ready if it runs its maximum number of calls and no call ends.
 const HANGS: Duration = Duration::from_secs(30);
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -97,8 +96,8 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Logs a reason only if it is found twice in a row, because some reasons disappear after the gateway's first
-        // claim.
+        // Logs a reason only if it is found twice in a row, because a gateway that has just started is not ready before
+        // its first claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");
@@ -111,8 +110,8 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
-/// Returns a warning if the gateway runs its maximum number of calls and no call has ended for [`HANGS`]. Checks the
-/// age of the claim loop's last round, because the loop of a full gateway waits until a call ends.
+/// Returns a warning if the gateway runs its maximum number of calls and no call has ended for [`HANGS`]. A full
+/// gateway's claim loop waits until a call ends, so `since_turn` shows how long no call has ended.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

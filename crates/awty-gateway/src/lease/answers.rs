@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Lock timeouts for a whole batch, and for a part of a batch. A locked check causes no timeout, because awty skips the
-/// check and reports its answer as `busy`.
+/// Lock timeouts for storing a whole batch of answers, and a part of a batch. A locked check causes no timeout, because
+/// awty returns `busy` at once.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// Pause before the gateway tries again to store an answer that a client's lock has delayed.
+/// Pause before the gateway tries again to store an answer after a client's lock has prevented this.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {

@@ -14,15 +14,15 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// awty's maximum number of checks in one claim.
 const LARGEST: usize = 1_000;
-/// A claim of several jobs takes fewer checks. All its calls begin together, and more calls would delay those of other
-/// tenants.
+/// Maximum number of checks in a claim of several jobs. Their calls begin together, and more would delay other tenants'
+/// calls.
 const LARGEST_OF_SEVERAL: usize = 100;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
 /// Pause between the end of a call and the next claim. The pause is short, because the end of a call frees its target
 /// for a waiting call.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// After this many stored answers, the claim loop claims again without waiting for the end of [`FOLLOW`].
+/// Number of stored answers after which the claim loop claims again, although the pause [`FOLLOW`] is not over.
 const ENOUGH: usize = 100;
 /// Pause of the claim loop if there is no job to claim from, or if every job already has its share of running calls.
 const IDLE: Duration = Duration::from_secs(5);
@@ -60,8 +60,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // If the first failure in a row says that a job is gone, the gateway reads its list of jobs again and
-                // reports no error, because a job may be dropped at any time.
+                // If a claim fails because a job is gone, the gateway reads its list of jobs again. An error is
+                // reported only if the next claim also fails, because a job may be dropped at any time.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {

@@ -84,7 +84,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // Makes no call if the schedule's row cannot be read, because the request would have only default values.
+        // Makes no call if the schedule's row cannot be read. The request would then have only default values.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {

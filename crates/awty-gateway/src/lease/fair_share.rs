@@ -6,8 +6,8 @@ use std::collections::HashMap;
 const CALLS: usize = 4;
 const PART: usize = 4;
 
-/// Returns the jobs from which to claim checks, and the maximum number of checks in one claim. If there is only one
-/// job, its claim may fill all free places (calls that the gateway can still start).
+/// Returns the jobs from which to claim checks, and the maximum number of checks in one claim. A place allows one
+/// concurrent call. If there is only one job, its claim may fill all free places.
 ///
 /// If there are several jobs, a job's running calls are limited to a quarter of all places, or to `CALLS` times the
 /// number of free places, whichever is lower. One free place is reserved for each job without running calls, up to half

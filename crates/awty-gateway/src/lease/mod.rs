@@ -56,7 +56,7 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// True when the call has begun, or when the call must not begin because the gateway has returned the lease.
+    /// True if the call must no longer be started: it has begun, or the gateway has returned the lease.
     begun: Arc<AtomicBool>,
     /// True after the call has ended. From then on, an invalid lease does not abort the call's task.
     answered: bool,

@@ -7,8 +7,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// Maximum memory of all requests together, in KiB.
 const ROOM: usize = 128 * 1024;
-/// Memory in KiB that a claim reserves for each request before the request's size is known. Requests of awty_http are
-/// never larger, but checks scheduled with `awty.schedule()` can be.
+/// Memory in KiB that a claim reserves for each request before the request's size is known. Only requests of checks
+/// that were scheduled with `awty.schedule()` can be larger.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

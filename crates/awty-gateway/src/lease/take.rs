@@ -92,7 +92,7 @@ impl Worker {
         }
     }
 
-    /// If the query of all definitions fails, reads them job by job, and gives back the leases of the jobs that fail.
+    /// Reads all definitions. If the query fails, queries each job alone, and gives back the leases of failed jobs.
     async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
         match self.db.add_definitions(&mut leases).await {
             Err(trouble) if is_of_a_job(&trouble) => {}
