@@ -48,7 +48,7 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                // Waits, because an error such as too many open files would otherwise come back at once.
+                // Waits, because an error such as too many open files rarely goes away at once.
                 sleep(Duration::from_millis(100)).await;
                 continue;
             }

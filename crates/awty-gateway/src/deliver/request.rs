@@ -20,7 +20,7 @@ pub struct Delivery {
     /// The tenant's ids and signing keys are derived from this random number.
     pub tenant: i64,
     pub entity_name: String,
-    /// Path and query of the URI. For a single call made with `awty_http.send()`, `#` and the call's key follow.
+    /// Path and query of the URI. If `awty_http.send()` made the call, `#` and the call's key are appended.
     pub entity_key: String,
     /// One more than the number of failed attempts in a row.
     pub attempt: u32,
@@ -40,7 +40,7 @@ pub struct RequestContext<'a> {
 
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// Maximum number of headers, because a HeaderMap panics above 24,576 headers.
+/// Maximum number of headers. The HTTP library's `HeaderMap` panics above 24,576 headers.
 const MOST_HEADERS: usize = 1_000;
 
 pub const REFERENCE: &str = "{{secret:";

@@ -23,8 +23,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const HEAD: usize = 64 * 1024;
-/// Time within which a connection must become ready for another request after an answer. Otherwise, the gateway closes
-/// the connection.
+/// Time that a used connection has to become ready for another request. After this time, the gateway closes the
+/// connection.
 const SETTLE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]

@@ -40,8 +40,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // Keeps the failure of the address tried before if that failure says more than a refused connection, such
-            // as a bad certificate.
+            // Keeps the specific failure of an earlier address, such as a bad certificate. Later failures replace only
+            // a failed connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

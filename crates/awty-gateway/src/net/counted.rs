@@ -1,4 +1,4 @@
-//! Invariant: if the count of sent bytes has not changed, no byte of the request was sent.
+//! Invariant: if a request has not changed the count of sent bytes, no byte of the request was sent.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

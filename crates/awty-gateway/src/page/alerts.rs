@@ -1,4 +1,4 @@
-//! `/alerts`: rows that are late or were late earlier, and the client that holds each alert.
+//! `/alerts`: rows that are late or were late earlier, each with the client that holds the row's alert.
 
 use super::fail::View;
 use super::frame;

@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Name under which the page keeps an answer's field `body` as unparsed JSON text.
+/// Name of the field in which the page keeps an answer's `body` as unparsed JSON text.
 pub const BODY: &str = "body_json";
 
 pub struct Called {

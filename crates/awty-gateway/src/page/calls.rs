@@ -23,13 +23,13 @@ const MOST: i64 = 20;
 
 pub struct Last {
     calls: Vec<calls::Item>,
-    /// Index of the newest late call in `calls`, and how many other endpoints were called during its delay.
+    /// Index of the newest late call in `calls`, and the facts that may explain its delay.
     late: Option<(usize, Value)>,
 }
 
 pub const COLUMNS: [Column; 5] = [text("Called"), text("Result"), text("Answer"), number("Attempt"), text("Slot")];
 
-/// Returns how late a call was. A retry never counts as late, because a pause comes before each retry.
+/// Returns how late a call was. A retry does not count as late, because each retry comes after an intended pause.
 pub fn lateness(call: &Value) -> Option<TimeDelta> {
     let late = moment(&call["at"])? - moment(&call["slot"])?;
     (call["attempt"] == 1 && late > PATIENCE).then_some(late)
@@ -101,7 +101,7 @@ impl Last {
         }
     }
 
-    /// Says why the newest late call was late. The views show this sentence before their charts and tables.
+    /// Explains the delay of the newest late call. The views show the explanation before their charts and tables.
     pub fn cause(&self) -> Markup {
         html! {
             @if let Some((place, meanwhile)) = &self.late {
@@ -118,8 +118,8 @@ impl Last {
     }
 }
 
-/// Says what caused the call's delay and when the cause ended, such as a pause of the job. If other endpoints were
-/// called during the delay, only a pause or change of the call's own schedule can be the cause.
+/// Says what delayed the call, such as a pause of the job, and when this cause ended. If other endpoints were called
+/// during the delay, the cause can only be a pause or change of the call's own schedule.
 fn end(call: &Value, meanwhile: &Value) -> Option<String> {
     let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
     let only_this = meanwhile["called"].as_i64() > Some(0);
@@ -129,8 +129,8 @@ fn end(call: &Value, meanwhile: &Value) -> Option<String> {
         .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
 }
 
-/// Infers the cause of a call's delay from the calls of other endpoints during the delay. For example, if endpoints of
-/// the same target were called, only the schedule itself was paused or held.
+/// Infers the cause of a call's delay from the other endpoints that were called during the delay. For example, if an
+/// endpoint of the same target was called, the target cannot be the cause.
 fn cause(meanwhile: &Value) -> &'static str {
     let [others, called, near, near_called] =
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));
