@@ -35,8 +35,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Returns how often circuit breakers have opened since the last scrape. A breaker gets a new end time each time it
-    /// opens, and stays open for at least 30 s. Therefore a scrape every 30 s misses no opening.
+    /// Returns how often circuit breakers have opened since the last scrape. Each opening has a new end time and lasts
+    /// at least 30 s, so a scrape every 30 s misses none.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()

@@ -32,7 +32,7 @@ const SHRINK: Duration = Duration::from_secs(10);
 
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Serves until `stop` completes, and then waits for running calls. If `now` completes, returns at once.
+/// Serves until `stop` completes, and then until the running calls end. If `now` completes meanwhile, returns at once.
 pub async fn serve(
     config: Config,
     stop: impl Future<Output = ()>,
@@ -49,8 +49,8 @@ pub async fn serve(
         None => None,
     };
     let all = [db.clone(), answers_db.clone(), requests_db.clone()];
-    // Opens one connection in each of the three pools before any pool opens a second one, so that three connections are
-    // enough.
+    // Opens one connection in each of the three pools before any pool opens a second one, so that the gateway can work
+    // with only three connections.
     match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {
             return Err(health::TOO_MIGHTY.into());

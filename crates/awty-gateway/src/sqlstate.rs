@@ -15,7 +15,7 @@ pub enum Kind {
     Internal,
 }
 
-/// The first matching row decides. A row matches each SQLSTATE that begins with the row's text.
+/// Kinds of errors by the beginning of the SQLSTATE. The first matching row determines the kind.
 const TABLE: &[(&str, Kind)] = &[
     ("42501", Kind::NotPermitted),
     ("42704", Kind::NotFound),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 #[derive(Debug)]
 pub enum Fail {
-    /// No person is signed in. The value is the path that the page shows after the sign-in.
+    /// No person is signed in. The string is the path that the browser opens after the sign-in.
     SignIn(String),
     /// A link on another site opened the page, so the browser sent no cookie. The browser sends the cookie when the
     /// page reloads itself.

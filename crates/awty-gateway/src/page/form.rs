@@ -72,7 +72,7 @@ pub fn see(place: &str) -> Response {
 impl FromRequest<Arc<Page>> for Form {
     type Rejection = Fail;
 
-    /// A large form's memory counts against the limit of the signed-in role until the request is answered.
+    /// Reserves memory for a large form, within the signed-in role's limit, until the request is answered.
     async fn from_request(request: Request, page: &Arc<Page>) -> Result<Self, Fail> {
         let role = request.extensions().get::<OfRole>().map(|OfRole(role)| role.clone());
         let room = page.api.form(role.as_deref(), request.body().size_hint().upper(), LARGEST_SCHEDULE).await?;

@@ -74,8 +74,8 @@ pub async fn unknown(request: Request, next: Next) -> Response {
     response
 }
 
-/// If `Sec-Fetch-Site` is missing, compares `Origin` with the request's host, because browsers send `Sec-Fetch-Site`
-/// only over TLS or to their own machine.
+/// If `Sec-Fetch-Site` is missing, compares `Origin` with the request's host. Browsers do not send `Sec-Fetch-Site`
+/// over plain HTTP, except to localhost.
 fn is_same_site(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text("sec-fetch-site") {
@@ -83,8 +83,8 @@ fn is_same_site(headers: &HeaderMap) -> bool {
     }
     let origin = text("origin").and_then(|origin| Url::parse(origin).ok());
     let host = text("host").and_then(|host| Url::parse(&format!("http://{host}")).ok());
-    // A host without a port has the default port of `Origin`'s scheme, because this listener does not know whether
-    // clients use TLS.
+    // A Host header without a port means the default port of `Origin`'s scheme, because this listener does not know
+    // whether clients use TLS.
     origin.zip(host).is_some_and(|(origin, host)| {
         origin.host().is_some() && origin.host() == host.host() && origin.port() == host.port()
     })

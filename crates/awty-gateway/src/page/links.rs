@@ -106,7 +106,7 @@ impl Seen<'_> {
         ]
     }
 
-    /// Returns a condition that fails if a message of awty contains one of `words`.
+    /// Returns a condition that is met unless an error or a finding of awty contains one of `words`.
     fn unless(&self, name: &'static str, words: &[&str]) -> Link {
         let of_database = ["why", "last_error"].into_iter().filter_map(|field| self.database[field].as_str());
         let found = self.findings.iter().flat_map(|finding| [string(&finding["finding"]), string(&finding["detail"])]);

@@ -1,5 +1,5 @@
-//! Charts of one endpoint: outcomes, lateness and duration. Each chart shows calls that were caught up after a stop as
-//! a separate series.
+//! Charts of one endpoint: outcomes, lateness and duration. Each chart marks calls that were missed during a stop and
+//! made afterwards.
 
 use super::chart::Range;
 use super::draw::{Chart, Marks, Series, Unit};

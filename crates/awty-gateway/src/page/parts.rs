@@ -100,15 +100,14 @@ pub fn time(value: &Value) -> Markup {
     }
 }
 
-/// A check counts as late only if its slot passed longer ago than this, because a check that has just become due is
-/// about to run.
+/// Time after which a due check counts as late, because a check that has just become due is about to run.
 pub const PATIENCE: TimeDelta = TimeDelta::seconds(10);
 
 pub fn is_late(slot: &Value) -> bool {
     moment(slot).is_some_and(|slot| slot < crate::clock::now() - PATIENCE)
 }
 
-/// Says since when a row or a check is late, or when it is due.
+/// Shows since when a row or a check is late. If it is not late, shows when it is due.
 pub fn due(at: &Value, is_late: bool) -> Markup {
     html! {
         @if is_late { (mark(Mark::Late, "late")) " since " } @else { (mark(Mark::Wait, "due")) " " }

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 /// The table shows this many calls before the given time, and as many after it.
 const SHOWN: usize = 5;
 
-/// Reads this many calls after the given time, because an endpoint may have been called 60 times in the given minute.
+/// Number of calls to read from the start of the given minute, in which the endpoint may have been called 60 times.
 const READ: i64 = 100;
 
 pub struct Past {
     at: DateTime<Utc>,
-    /// Calls before and after the given time, in the order of their ends.
+    /// Calls before and after the given time, sorted by their end.
     calls: Vec<db::Item>,
     facts: Value,
     /// Facts about the time during which a call of this endpoint was late or missing. `None` if no call was late or

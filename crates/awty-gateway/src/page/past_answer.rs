@@ -6,15 +6,15 @@ use super::words::moment;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-/// The page answers for a whole minute, because its form asks for a time without seconds.
+/// The form takes a time without seconds, so each answer is about a whole minute.
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Debug, PartialEq)]
 pub enum Answer<'a> {
     ToCome,
     NotThereYet(DateTime<Utc>),
-    /// The endpoint was called in the given minute. `late` is the first call planned for this minute that came late or
-    /// was dropped.
+    /// The endpoint was called in the minute that the person asked about. `late` is the first call planned for that
+    /// minute that came late or was dropped.
     Called {
         calls: Vec<&'a Value>,
         late: Option<&'a Value>,

@@ -9,7 +9,7 @@ pub async fn within<F: Future>(request: F) -> F::Output {
 }
 
 pub fn are(role: &str, gateway: &str) {
-    // Ignores the error that occurs outside of a page request, because only page requests need the roles.
+    // Outside of a page request, `try_with` fails. The error is ignored, because only page requests need the roles.
     let _ = ROLES.try_with(|roles| roles.set([role.to_owned(), gateway.to_owned()]));
 }
 

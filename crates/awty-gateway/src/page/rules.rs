@@ -1,4 +1,4 @@
-//! `/rules`: each rule in a sentence, with the share of rows that were not late.
+//! `/rules` shows each rule as a sentence, with the percentage of its rows that were on time.
 
 use super::fail::View;
 use super::frame;

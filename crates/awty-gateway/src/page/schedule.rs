@@ -35,7 +35,7 @@ const ABOUT_TO_RUN: &str = "it is due, and waits for an external worker";
 
 const USUAL: usize = 3;
 
-/// If a request asks about a time `at`, the charts and the list of calls also show this much time after `at`.
+/// Length of time after the requested time `at` that the charts and the list of calls also show.
 const AFTER: TimeDelta = TimeDelta::minutes(30);
 
 pub async fn show(visit: Visit, Path(id): Path<String>) -> View {

@@ -25,8 +25,8 @@ const FIELDS: [(&str, &str, &str); 6] = [
 ];
 const METHODS: [&str; 6] = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"];
 
-/// Error for status 400, which means that the API cannot parse the form's request. The only part that the API may be
-/// unable to parse is the schedule's stored body.
+/// Error text if the API answers with status 400, which means that it cannot parse the request. The form sends the
+/// schedule's stored body again, and only this body may be nested too deeply.
 const TOO_DEEP: &str = "The body of this schedule is nested more deeply than the API reads. To change the schedule, call \
     awty_http.schedule() in the database.";
 
@@ -127,7 +127,8 @@ fn view(visit: &Visit, title: &str, action: &str, filled: &Filled, label: &str) 
     frame::still(visit, title, body)
 }
 
-/// Returns the path of the form for a new schedule, with the given schedule's fields and the address `uri`.
+/// Returns a link to the form for a new schedule. The form contains the settings of the schedule `row`, but the URI
+/// `uri`.
 pub fn for_address(row: &Value, uri: &str) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("uri", uri);

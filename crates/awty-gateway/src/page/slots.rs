@@ -49,7 +49,7 @@ const DAY: Span = Span {
 };
 
 pub struct Coming {
-    /// `None` if counting the checks by step would take too long.
+    /// Checks per time step. `None` if counting the checks would take too long.
     rows: Option<Vec<Value>>,
     range: Range,
     open: Vec<Value>,

@@ -19,7 +19,7 @@ impl Stop {
         self.0["why"].as_str()
     }
 
-    /// Returns as text the time since which rows that became late may have no alert yet.
+    /// Returns a time as text. Rows that became late after the returned time may have no alert yet.
     pub fn behind(&self) -> Option<String> {
         let behind = &self.0["behind"];
         let lasts = self.why().is_some() || is_late(behind);
@@ -30,7 +30,7 @@ impl Stop {
         self.with(None)
     }
 
-    /// `list` names the incomplete list in the banner's sentence, for example as "this list".
+    /// Returns the banner. `list` says which list may be incomplete, such as "this list".
     pub fn banner_of(&self, list: &str) -> Markup {
         let sentence = match self.behind() {
             Some(since) => Some(format!("Rows that became late since {since} are not in {list}.")),

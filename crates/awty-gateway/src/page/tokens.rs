@@ -1,4 +1,4 @@
-//! `/tokens`: the tokens that a role may manage. The page shows a new token only in the answer to the form.
+//! `/tokens` shows the tokens that a role may manage. A new token is shown only once, right after its creation.
 
 use super::fail::View;
 use super::form::{Form, see};

@@ -114,7 +114,7 @@ impl Visit {
         Ok(tried)
     }
 
-    /// Counts the late rows, whose number the page's title shows. For views that get all other content from the API.
+    /// Counts the late rows for the page's title, in views that get all other content from the API.
     pub async fn count(&self) -> Result<(), Fail> {
         self.end(self.read().await?).await
     }

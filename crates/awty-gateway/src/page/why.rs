@@ -12,7 +12,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A smaller difference between two clocks is ignored, because it includes the duration of a query.
+/// Largest difference between two clocks that is ignored, because the measured difference includes the duration of a
+/// query.
 const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(5);
 
 pub async fn show(visit: Visit) -> View {
@@ -26,7 +27,7 @@ pub async fn show(visit: Visit) -> View {
     visit.end(reading).await?;
     let gateway = health::reasons(&visit.page.worker);
     let why = database["why"].as_str();
-    // The page hides a finding if the reason at its top already shows the same command, because both describe the same
+    // Hides a finding if the reason at the top of the page shows the same command, because both describe the same
     // problem.
     let is_told = |fix: Option<&str>| why.is_some() && fix.is_some() && fix == database["fix"].as_str();
     let clock = clock(&times, &database["last_slot_run"], asked);
