@@ -154,8 +154,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Runs `statements` with a future time in place of `{first}`, and returns the time. Repeats this with a later time
-    /// if the time passes before the statements end.
+    /// Replaces `{first}` in `statements` by a future time, runs them, and returns the time. If the time passes before
+    /// the statements end, tries again with a later time.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");

@@ -38,7 +38,7 @@ fn rows_read(client: &mut Client, sql: &str, values: &[&str]) -> i64 {
     transaction.query_one(READ, &[]).unwrap().get::<_, i64>(0) - before
 }
 
-/// Each statement has a name, its values, and the largest number of rows that it may read.
+/// Each statement has a name, its SQL text, its parameters' values, and the largest number of rows that it may read.
 #[track_caller]
 fn read_no_more(shop: &Shop, statements: &[(&str, &str, &[&str], i64)]) {
     let mut client = shop.cluster.client("postgres", "app");

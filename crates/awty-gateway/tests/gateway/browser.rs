@@ -1,4 +1,4 @@
-//! Tests the page in Chromium. All visits share one server, one gateway and one browser without JavaScript.
+//! Tests the page in Chromium with JavaScript disabled. All visits share one server, one gateway and one browser.
 
 use crate::chromium::Chromium;
 use crate::people::open;

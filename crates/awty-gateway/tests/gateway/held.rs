@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Enough answers to fill one role's memory limit (four answers of 4 MiB) and the kernel's buffers.
+/// Number of requests whose unread answers exceed one role's memory limit (four answers of 4 MiB) and the kernel's
+/// buffers.
 const REQUESTS: usize = 40;
 
 #[test]

@@ -146,8 +146,7 @@ fn a_period_of_thousands_of_years_breaks_no_view_of_another_role() {
     }
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1098/waits', every => '24 hours')");
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1098', blocked_until => 'infinity')");
-    // Writes too long periods directly into the tables, because a version without the limit may have stored such
-    // periods.
+    // Writes periods above the limit directly into the tables, as a version without the limit may have stored them.
     shop.cluster.execute(
         "postgres",
         &[
@@ -200,7 +199,7 @@ fn the_last_full_hour_has_its_calls_and_their_lateness() {
     let (shop, gateway, _) = open();
     let browser = Browser::of(&shop, &gateway, "app", "read");
     assert!(!browser.shows("/", &[]).contains("Calls in the hour from"));
-    // Adds the last hour and the present hour, because a new hour may begin during the test.
+    // Writes statistics for the last hour and for the present hour, because a new hour may begin during the test.
     shop.cluster.execute(
         "postgres",
         &["INSERT INTO awty_http.stat (id, width, bucket, count, ok, dropped, caught_up, implausible, left_out, lateness_sum, lateness_min,

@@ -41,8 +41,8 @@ fn a_late_call_says_what_was_stopped_meanwhile() {
             assert!(place(sentence) < place("<svg").min(place("Last calls")), "{view}: the cause is not first: {page}");
         }
     }
-    // Another endpoint's call during the delay shows that the job was not paused, so the page must not mention the
-    // job's pause.
+    // Another endpoint of the job was called during the delay. Therefore the job was not paused, and the page must not
+    // name a pause of the job.
     postgres(&format!("UPDATE awty.job SET resumed_at = {at} - interval '2 s'"));
     postgres(&format!("UPDATE awty_http_internal.endpoint SET changed_at = {at} - interval '1 s'"));
     browser.shows(&schedule, &[" came 35 s late. ", "The schedule was paused or changed until"]);

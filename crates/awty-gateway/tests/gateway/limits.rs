@@ -116,7 +116,7 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Number of clients. Fewer clients would not exceed the rate limit on a slow machine.
+/// Number of concurrent clients, so that they exceed the rate limit even on a slow machine.
 const ASKING: usize = 8;
 
 #[test]

@@ -140,7 +140,7 @@ async fn an_answer_is_kept_for_seconds_although_it_says_none() {
     for _ in 0..20 {
         assert!(caller.call(call(&receiver, "kept.example")).await.outcome.is_ok());
     }
-    // Calls on a slow machine may need further look-ups, because the gateway caches a name for five seconds.
+    // Allows one more look-up per five seconds, because the gateway caches a name for only five seconds.
     let most = 1 + usize::try_from(since.elapsed().as_secs() / 5).unwrap();
     assert!(server.asked.load(Ordering::Relaxed) <= most, "asked {:?} times", server.asked);
 }

@@ -7,7 +7,7 @@ fn calls_of_a_time_of_the_day_are_found_later() {
     let browser = Browser::of(&shop, &gateway, "app", "read");
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 h')");
     let id = shop.text("SELECT id FROM awty_http.endpoint");
-    // A call each minute for an hour. The call of 40 minutes ago was 45 s late.
+    // Adds one call per minute for the last hour. Only the call 40 minutes ago was late, by 45 s.
     let calls = "INSERT INTO awty_internal.attempt
         SELECT n, n, 'http.app', 'http://127.0.0.1:1099', '/a', t.slot, t.slot, 0, 1, false, 'app'::regrole, t.slot, 'key', t.at, t.at, t.at,
             'gateway', t.at + interval '50 ms', '0', true, NULL, NULL, '{\"status\": 200}', 'app'::regrole

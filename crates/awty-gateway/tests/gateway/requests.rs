@@ -56,8 +56,8 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, mo
                 let before = (ended.load(Ordering::SeqCst), shop.text(LOCKED));
                 let answer = reader.ask_once("GET", "/v1/schedules", "", "");
                 let after = (ended.load(Ordering::SeqCst), shop.text(LOCKED));
-                // A role whose change has taken a second counts as slow. The changes of all slow roles share one
-                // connection, so fewer changes may wait for locks.
+                // A role whose change has taken a second counts as slow. All slow roles share one connection for
+                // changes, so then fewer than `most` changes wait for locks.
                 let (locked, were_slow) = (after.1.parse::<u32>().unwrap(), after.0 > 0);
                 let waited = before == after && (locked == most || were_slow && (1..most).contains(&locked));
                 if answer.status == 200 && waited {

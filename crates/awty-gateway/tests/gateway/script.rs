@@ -40,8 +40,8 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // The script `steps` begins when a request with the body `body` has been read, or at the first byte of a TLS
-    // connection.
+    // Starts `steps` after a request that ends in `body`. On a TLS connection, starts at the first byte, because the
+    // server cannot decrypt the request.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();

@@ -98,7 +98,7 @@ fn broken(browser: &Browser, link: &str, why: &str) {
 fn the_chain_names_the_link_that_is_broken() {
     let receiver = Receiver::start();
     let shop = Shop::open();
-    // The call to `/hang` lasts longer than the test, so that the gateway makes it only once.
+    // The timeout is longer than the test, so that the call to `/hang` does not fail and is not repeated.
     let gateway = shop.gateway_with("gateway", &["--timeout", "10 min"]);
     let browser = Browser::of(&shop, &gateway, "app", "write");
     let postgres = |sql: &str| shop.cluster.execute("postgres", &[sql]);

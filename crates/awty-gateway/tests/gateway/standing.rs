@@ -1,5 +1,5 @@
-//! Each view of late or due work says why it may be incomplete. All views use the same word for the same state of a
-//! row.
+//! Each page says when its list may be incomplete because awty is off. All pages use the same word for the same state
+//! of a row.
 
 use crate::people::open;
 use crate::shop::{Shop, until};

@@ -1,4 +1,4 @@
-//! The page runs functions of jobs, which here attack the gateway's database session.
+//! Tests jobs whose functions attack the gateway's database session while the page tries them out.
 
 use crate::people::open;
 use crate::shop::{Gateway, Shop, until};
@@ -46,8 +46,8 @@ fn a_function_is_tried_and_undone() {
     until("the lock of the function to end with its session", || {
         if shop.text(locked) == "0" { Ok(()) } else { Err(shop.text(locked)) }
     });
-    // For scope `read`, the page shows the statement without a button. For an external job, it shows neither, because
-    // the job has no function.
+    // With scope `read`, the page shows the statement without a button. For an external job, which has no function, the
+    // page shows no statement.
     let reader = Browser::of(&shop, &gateway, "app", "read");
     assert!(!reader.shows(LIFE, &["awty.dry_run("]).contains("Try it"));
     assert_eq!(reader.post(LIFE, &[("job", "done")]).status, 403);
@@ -105,8 +105,8 @@ fn a_tried_function_gets_no_right_of_the_gateway() {
     assert!(tried.text.contains("it is app now (P0001)"), "{}", tried.text);
 }
 
-/// Executes `body` in a database session of the gateway. A request to hold a row evaluates the rule's condition, and
-/// the condition calls a function with `body`.
+/// Makes a database session of the gateway execute `body`. To hold a row, the gateway evaluates a rule's condition,
+/// which here calls a function that contains `body`.
 fn hold(shop: &Shop, gateway: &Gateway, body: &str) -> u16 {
     shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
     shop.app(&format!(
@@ -186,7 +186,7 @@ fn sessions_that_do_not_end_are_few() {
     });
     assert_eq!(browser.post(LIFE, &[("job", "hang")]).status, 504);
     assert_eq!(hanging(), stopped);
-    // The places of other roles stay free.
+    // One role's hanging sessions do not block other roles' requests.
     let other = Browser::of(&shop, &gateway, "tenant", "admin");
     assert_eq!(other.post("/tokens", &[("scope", "read"), ("expires", "1 d")]).status, 200);
     stopped.iter().for_each(|pid| shop.cluster.kill(Signal::CONT, *pid));

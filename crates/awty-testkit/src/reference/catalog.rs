@@ -10,7 +10,8 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// Text by which the generator recognises the COMMENT of an overload. The reference does not list overloads one by one.
+/// Text in the COMMENT of each overload. The generator finds overloads by the text, so that the reference does not list
+/// each overload.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "

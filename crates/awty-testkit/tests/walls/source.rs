@@ -17,8 +17,8 @@ pub struct Source {
     pub children: Vec<String>,
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
-    /// Uses of `String` or `&str` for texts from SQL: the name of each `#[pg_extern]` function with such an argument,
-    /// and "get" for each call such as `get::<String>`.
+    /// Places that take texts from SQL as `String` or `&str`. A `#[pg_extern]` function is listed by its name, and a
+    /// call such as `get::<String>` as "get".
     pub strings: Vec<String>,
     inline: Vec<String>,
 }

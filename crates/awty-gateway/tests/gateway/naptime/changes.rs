@@ -50,7 +50,8 @@ fn a_delete_spares_a_period_that_came_meanwhile() {
         other.batch_execute("COMMIT").unwrap();
         asked.join().unwrap()
     });
-    // The DELETE waits for the lock, and times out if the machine pauses for a second.
+    // The status may be 504, because the DELETE waits only one second for the lock, and the machine may pause that
+    // long.
     assert!([is(404, "not-found"), is(504, "timed-out")].contains(&problem(&answer)), "{}", answer.text);
     assert_eq!(client.get(&new).json()["every"], json!("2h"));
 }

@@ -4,7 +4,8 @@ use awty_testkit::postgres::Client;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// All idle connections come from this address, so that clients with other addresses can still connect.
+/// Address of all idle connections. The gateway limits connections per address, so that clients with other addresses
+/// can still connect.
 const PEER: &str = "127.0.0.7:0";
 
 pub fn idle_connections(n: &Neighbour, _: &mut Client) {

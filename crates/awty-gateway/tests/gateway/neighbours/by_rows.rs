@@ -3,7 +3,7 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Each round of the attack adds the first number of jobs, until the attacking role has the second number of jobs.
+/// Number of jobs that each round of the attack adds, and the total number of jobs at which the attack stops.
 const NAMES: (usize, usize) = (500, 5_000);
 
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {

@@ -32,8 +32,7 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // Skips a view that takes too long with thousands of jobs, because the search also reads the tables behind
-            // the view.
+            // Skips a view whose query timed out, because the search also reads the tables behind the view.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
@@ -82,8 +81,8 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
 
 #[track_caller]
 pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, target: &Target, marks: &[String]) {
-    // The role that owns the values must find the values. Otherwise, the empty results of other roles would prove
-    // nothing.
+    // Checks first that the search finds the values for their owner. Otherwise, empty results for other roles would
+    // prove nothing.
     let own = found_by_sql(&mut shop.cluster.client("postgres", "victim"), target, marks, false);
     for relation in ["awty_http.endpoint", "awty_http_internal.content", "victim.orders"] {
         assert!(own.iter().any(|found| found == relation), "{relation} is not in {own:?}");
