@@ -1,4 +1,5 @@
--- Names are text COLLATE "C", so that no upgrade of the operating system can corrupt an index.
+-- Names are text COLLATE "C", because an upgrade of the operating system may change the order of other collations and
+-- so corrupt an index.
 --
 -- Roles are regrole, because a regrole follows renames and survives pg_upgrade. No column is regproc, because
 -- pg_upgrade refuses it.

@@ -12,8 +12,8 @@ CREATE TABLE awty.future_job (
     scheduled_by    regrole NOT NULL,
     scheduled_at    timestamptz NOT NULL,
     CONSTRAINT future_job_pkey PRIMARY KEY (id),
-    -- entity_name comes first, because ascending keys then fill the index pages better, and because awty.cancel() also
-    -- searches for an entity's checks of all jobs.
+    -- entity_name comes first, because ascending keys then fill the index pages better. The index also lets
+    -- awty.cancel() find all checks of an entity.
     CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job)
     -- The table has no CHECK constraints, because PostgreSQL would parse their expressions for each written row.
 ) WITH (
@@ -76,7 +76,7 @@ COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'Time at which the last 
 COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'For a repetition: slots of the plan before this one are used up, whatever the first slot says';
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: occurrences up to this time are used up, whatever the first slot says';
 
--- This index finds checks whose run was interrupted, because the server or the worker's process ended.
+-- This index finds checks whose run was interrupted by the end of the server or of the worker's process.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
 -- Holds that clients set on checks. A check that awty itself holds after crashes has no row in this table.

@@ -1,5 +1,5 @@
--- pg_dump dumps this row, but not the sequence below, so a difference between them shows that the database was
--- restored.
+-- pg_dump dumps this table's row, but not the sequence awty_internal.identity. If their values differ, the database was
+-- restored from a dump.
 CREATE TABLE awty_internal.origin (
     identity        bigint NOT NULL,
     database        oid NOT NULL,

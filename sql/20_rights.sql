@@ -1,5 +1,5 @@
--- Reads the server's version at each call, because pg_upgrade keeps this function, and only PostgreSQL 16 and later
--- versions have the privilege SET.
+-- Reads the server's version at each call, because pg_upgrade keeps this function unchanged. PostgreSQL has the
+-- privilege SET since version 16.
 CREATE FUNCTION awty_internal.becoming() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE

@@ -97,8 +97,8 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- The index allows two open alerts per row: one that is held, and one that is not. Clients add the held alerts and runs
--- add the others, so that clients and runs never wait for each other.
+-- Allows two open alerts per watched row, one held and one not. Clients add held alerts and runs add the others, so
+-- that clients and runs never wait for each other.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key, (held_by IS NULL)) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)

@@ -24,8 +24,8 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Token buckets, which limit how often workers call a target. A full bucket needs no row, so claims delete the rows of
--- full buckets.
+-- Token buckets, which limit the rate of calls to a target. A missing row means a full bucket, so claims delete the
+-- rows of full buckets.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -103,8 +103,8 @@ CREATE FUNCTION awty_internal.target_standing(
 COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precision, integer, timestamptz, double precision, timestamptz,
     integer, timestamptz, timestamptz, integer) IS 'State of a target for the next claim, and the end of that state';
 
--- A target's own limit replaces the limit for all targets of its job. If both have a block, the block with the later
--- end counts.
+-- A target's own limits replace the limits for all targets of its job. If the target and its job are both blocked, the
+-- later end counts.
 CREATE VIEW awty.target WITH (security_invoker = true, security_barrier = true) AS
 SELECT k.job, k.target,
     coalesce(own.concurrency, everyone.concurrency) AS concurrency,

@@ -39,7 +39,8 @@ CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, until timesta
 
 COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, timestamptz, text) IS 'Since when, by which role, until when and why, as far as each is known';
 
--- Compares the end with the clock, because a standby cannot remove holds and pauses that have expired.
+-- Compares the end with the clock, because expired holds and pauses stay in the tables of a standby, which is
+-- read-only.
 CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN (until <= clock_timestamp()) IS NOT TRUE;
@@ -145,7 +146,7 @@ CROSS JOIN LATERAL (
         FROM awty_internal.worker() AS w
         WHERE w.role = j.role::oid AND awty_internal.waits_for_standby(w.pid)
         UNION ALL
-        -- A claim keeps its lock until the standby has acknowledged its commit.
+        -- A process that claims checks keeps its lock until the standby has acknowledged the commit.
         SELECT 9, format('process %s claims checks and waits for a synchronous standby', l.pid),
             'SELECT application_name, state, sync_state FROM pg_stat_replication;'
         FROM pg_locks AS l
@@ -178,8 +179,8 @@ CROSS JOIN LATERAL (
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
-        -- Reports missing workers 5 seconds after the last claim, because an idle worker claims at least that often. If
-        -- a lease is open, the job's timeout is added, because a busy worker makes no claims.
+        -- Reports missing workers 5 seconds after the last claim, because idle workers claim at least that often. If a
+        -- lease is open, adds the job's timeout, because the worker may be busy until then.
         SELECT 10, concat('no external worker has claimed checks of ', named.job,
                 coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'

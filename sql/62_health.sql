@@ -99,9 +99,8 @@ BEGIN ATOMIC
         AND NOT current_setting('awty.synchronous_commit')::bool
         AND EXISTS (SELECT FROM awty.job AS j WHERE j.function_name IS NOT NULL)
     UNION ALL
-    -- The finding is only a notice, because a server with PostgreSQL's default settings also has too few processes. The
-    -- finding is omitted if all jobs have the same role, because parallel queries of that role then delay only its own
-    -- jobs.
+    -- The finding is only a notice, because PostgreSQL's default settings also allow too few processes. If all jobs
+    -- have the same role, the finding is omitted, because parallel queries of that role then delay only its own jobs.
     SELECT 'notice', 'parallel queries may take all processes that awty needs',
         format('max_worker_processes is %s; parallel queries and logical replication may take %s, and awty needs %s',
             process.there, process.others, process.own),
@@ -149,8 +148,8 @@ BEGIN ATOMIC
             ELSE format('SELECT awty.alter_target(%L, %L, blocked_until => ''-infinity'');', t.job, t.target) END
     FROM (SELECT b.job, b.target, b.state, b.why, j.role FROM awty.target AS b JOIN awty.job AS j ON j.job = b.job
           WHERE b.state = 'blocked'
-             -- awty keeps the failures of a target for a day. Therefore the query omits targets that have no checks
-             -- left.
+             -- Omits targets without checks that wait to run, because awty keeps the failures of such targets for a
+             -- day.
              OR b.state = 'open' AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.job = b.job AND f.entity_name = b.target AND NOT f.held)
           ORDER BY awty_internal.can_become(j.role) DESC, row_number() OVER (PARTITION BY j.role::oid ORDER BY b.job, b.target), b.job, b.target
           LIMIT 20) AS t
@@ -244,7 +243,7 @@ BEGIN ATOMIC
               WHERE f.job = j.job AND f.role::oid = j.role AND f.outcome <> ALL ('{done,met,cancelled,replaced}')
               ORDER BY f.finished_at DESC LIMIT 100) AS h
           WHERE h.sqlstate IS NOT NULL GROUP BY j.job, h.sqlstate, h.message) AS same
-    -- The error is over if it has not recurred for three times its usual interval.
+    -- Omits an error that has not recurred for three times the average interval between its occurrences.
     WHERE same.n >= 10
       AND same.last_at + (same.last_at - same.first_at) * (3 / greatest(same.n - 1, 1)::float8) > (clock_timestamp() - '5 minutes'::interval)
     UNION ALL

@@ -31,8 +31,8 @@ COMMENT ON COLUMN awty.failing.message IS 'Message of the error, cut at 4096 byt
 COMMENT ON COLUMN awty.failing.context IS 'Place where the error was raised, cut at 4096 bytes; NULL: not known';
 COMMENT ON COLUMN awty.failing.failed_at IS 'End of the failed run';
 
--- A caller sees the run of each check that the caller may read. Other runs are shown without the job and the entity,
--- and only to members of the run's role and to monitoring roles.
+-- Shows a run with its job and entity to callers that may read its check. Members of the run's role and monitoring
+-- roles also see other runs, without job and entity.
 CREATE VIEW awty.running WITH (security_invoker = true, security_barrier = true) AS
 SELECT w.pid, pg_get_userbyid(w.role) AS role, f.job, f.entity_name, f.entity_key, f.id, f.next_check_at AS slot, w.started_at,
        clock_timestamp() - w.started_at AS runs_for, w.timeout,

@@ -28,7 +28,7 @@ BEGIN ATOMIC
             SELECT CASE WHEN forecast.step IS NULL THEN f.next_check_at
                 ELSE date_bin(forecast.step, f.next_check_at, '2000-01-01 00:00:00+00'::timestamptz) END AS slot
             FROM awty.future_job AS f
-            -- With OFFSET 0, the planner reads the checks by index.
+            -- OFFSET 0 keeps the planner from flattening the subquery, so that the planner reads the checks by index.
             WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until OFFSET 0
         ) AS due
         WHERE j.paused IS NOT TRUE

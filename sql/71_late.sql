@@ -2,8 +2,8 @@ CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     CASE WHEN isfinite(a.due_at) THEN awty.now() - a.due_at END AS late_for,
     CASE WHEN h.held_by IS NOT NULL OR s.stopped_since IS NOT NULL THEN NULL
-        -- A rule from an older version can have an interval of more than a century. next_level_at() adds such an
-        -- interval, because the operator + could overflow and make the whole view fail.
+        -- Calls next_level_at() for an interval of more than a century, because the operator + could overflow and make
+        -- the whole view fail. Only rules from older versions have such intervals.
         WHEN r.calendar IS NULL AND s.rule IS NULL AND (r.escalate[a.level] > '36525 days'::interval) IS NOT TRUE
         THEN coalesce(a.since, a.due_at) + r.escalate[a.level]
         ELSE awty_internal.next_level_at(a.rule, a.level, coalesce(s.since, a.since, a.due_at), a.entity_key) END AS next_level_at,

@@ -34,8 +34,8 @@ fn create(args: &Args) -> Result<()> {
     let exists = |own| CalendarError::Exists { calendar: name.to_string(), own };
     let judge = |owner| if may_change(caller, owner) { Ok(()) } else { Err(exists(false)) };
     match calendar::find(name) {
-        // Refuses a caller without the right before taking the lock, because PostgreSQL may keep the lock until the
-        // caller reads the error.
+        // Checks the caller's right before taking the lock, because PostgreSQL may keep a failed statement's lock until
+        // the caller reads the error.
         Some(old) => judge(old.role)?,
         None if calendar::insert(&definition, caller, now) => return check_quota(caller),
         None => {}

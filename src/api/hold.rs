@@ -39,8 +39,8 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // A run that ends before this commit does not see the hold. The inspection then marks the pending check as
-        // held.
+        // A run that ends before this transaction commits does not see the hold. Therefore a background process marks
+        // the pending check as held after the commit.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {
@@ -71,8 +71,7 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // No alert of the row is held. The code below releases the row's check if awty holds the check because its runs
-        // crashed.
+        // No alert of the row is held. The code below releases the row's check, which awty holds if its runs crashed.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }

@@ -189,7 +189,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {
-        // Accepts an invalid row, so that a superuser can remove the job.
+        // Lets a superuser remove a job whose row is invalid.
         // SAFETY: a transaction is open.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
@@ -200,8 +200,8 @@ fn unregister_job(args: &Args) -> Result<i64> {
         let mut count = watch::end_rule::checks(&name);
         if repeats {
             repetition::remove_job(&name);
-            // Searches again, because a run may have inserted the next check of a repetition while the first search
-            // waited.
+            // Searches for checks again, because a run may have inserted a schedule's next check after the first search
+            // began.
             count += watch::end_rule::checks(&name);
         }
         job::delete(&name);
