@@ -39,7 +39,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     }
     // SAFETY: the lookup has checked that the function returns an array of timestamptz.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-    // The function of a rule's job returns `-infinity` for a watched row that has met the rule.
+    // The function of a rule's job returns `-infinity` for a watched row that meets the rule's condition.
     let is_rule = watch::is_rules(job);
     let answer = |time: Option<TimestampWithTimeZone>| match time.map(i64::from) {
         Some(i64::MIN) if is_rule => Answer::Met,
@@ -90,8 +90,8 @@ unsafe fn call(
         failpoint!("call.deferred");
         (result, null)
     };
-    // Passes `false` to undo all settings that the function has changed, including those of SET without LOCAL.
-    // SAFETY: `nest` is the level of settings that `NewGUCNestLevel` has opened above, and the level is still open.
+    // `false` (no commit) undoes all settings that the function has changed, including those of SET without LOCAL.
+    // SAFETY: `NewGUCNestLevel` has returned `nest` above, and only the next line ends this nesting of settings.
     unsafe { pg_sys::AtEOXact_GUC(false, nest) };
     Ok(result)
 }
@@ -106,7 +106,7 @@ fn check_deferred(caller: Caller) -> Result<(), Failure> {
         constraints: std::ptr::null_mut(),
         deferred: false,
     };
-    // SAFETY: `statement` names no constraint, which means ALL, and no cursor is active.
+    // SAFETY: `statement` means SET CONSTRAINTS ALL, because its list of constraints is empty. No cursor is active.
     unsafe {
         catch(|| {
             unbound::after_trigger_set_state(&mut statement);

@@ -34,8 +34,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     // could seem dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
-        // Uses only this database's entries, because new workers may have taken entries of other databases since the
-        // crash.
+        // Ignores workers of other databases. Such a worker may have reused a dead worker's entry, so that the dead
+        // worker would seem alive.
         let entries = || (0_i32..).zip(&shared.workers).filter(|(_, entry)| entry.database == here);
         let alive: Vec<i32> = entries().filter(|(_, entry)| entry.is_occupied()).map(|(number, _)| number).collect();
         let abandoned = entries().filter(|(_, entry)| entry.occupancy() == Occupancy::Abandoned);
@@ -48,8 +48,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may contain the same check, because a worker may take over another worker's checks. Rows with fewer
-    // checks come first, so that a check that ran alone is counted as having run alone.
+    // Handles rows with fewer checks first. If two rows contain the same check, because a worker took it over from
+    // another worker, the shorter row decides whether the check ran alone.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {

@@ -72,8 +72,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // Calls `note_end` before `disarm`, because the launcher may cancel the run until `note_end` returns. `disarm`
-        // then also clears such a late cancellation.
+        // Calls `note_end` first, because the launcher may cancel the run until `note_end` returns. `disarm` clears
+        // such a late cancellation.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");
@@ -150,8 +150,8 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// Returns whether the job's definition is still the one that the run uses. Ignores changes of other jobs, because
-    /// one role could otherwise stop the runs of all roles.
+    /// Returns whether the run's copy of the job's definition is still current. Ignores changes of other jobs, so that
+    /// one role cannot stop the runs of all roles.
     fn is_job_current(&self) -> bool {
         matches!(job::find(&self.job.name), Some(Ok(now)) if now == *self.job)
     }

@@ -1,5 +1,5 @@
-//! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
-//! another worker reserves the entry.
+//! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry in shared memory keeps
+//! the claims until another worker reuses the entry.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -8,8 +8,8 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// A check that may crash the server waits until `awty_internal.in_flight` lists no checks of dead workers, but at most
-/// this long.
+/// Longest time that a check suspected of crashing the server waits until `awty_internal.in_flight` lists no checks of
+/// dead workers.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
@@ -69,7 +69,7 @@ impl SharedState {
     }
 
     /// Lets the worker run a check that is suspected of crashing the server. Returns `false` while
-    /// `awty_internal.in_flight` lists a dead worker's checks, because a crash would be blamed on these checks too.
+    /// `awty_internal.in_flight` lists checks of a dead worker, because a crash would be blamed on these checks too.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

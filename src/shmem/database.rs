@@ -63,13 +63,13 @@ pub struct Database {
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     pub trouble_at: Timestamp,
-    /// Increases each time awty raises the crash counts of checks, because a worker died while it ran them. Workers
-    /// then read the crash counts again.
+    /// Version number of the crash counts of checks. The number increases after a worker has died during a run, so that
+    /// other workers read the counts again.
     pub suspected: u64,
     pub dead_rows: DeadRows,
     /// The next search for leftover rows of `awty_internal.check_stat` starts after this id.
     pub swept: i64,
-    /// The next search for repetitions without a check starts after this id.
+    /// The next search for recurring schedules without a pending check starts after the schedule with this id.
     pub repaired: i64,
     pub looked_after: Option<Mono>,
     pub jobs_left: bool,

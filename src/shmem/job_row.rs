@@ -113,8 +113,8 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// Returns the figures that have changed. If a job has been removed from shared memory, also returns the names of
-    /// all jobs that are left there.
+    /// Returns the changed statistics of jobs. If shared memory has lost a job, also returns the names of all remaining
+    /// jobs.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());
@@ -134,7 +134,8 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // Sets the flag even without a row in shared memory, because `awty_internal.job_stat` may contain the job.
+        // Sets the flag even if shared memory has no row of the job, because the table `awty_internal.job_stat` may
+        // have one.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

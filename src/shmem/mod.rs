@@ -1,4 +1,4 @@
-//! Invariant: awty can rebuild everything in shared memory from the tables, except claims on running checks and
+//! Invariant: awty can rebuild shared memory from the tables. The only exceptions are claims on running checks, and
 //! terminated runs that are not stored yet.
 
 mod claims;
@@ -28,8 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// awty ignores databases beyond this number, and logs a message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
-/// At most this many roles have an entry. If more roles have work, the roles with the latest due times wait for the
-/// next inspection of their database.
+/// Maximum number of roles in shared memory. If more roles have work, the roles with the latest due times wait for the
+/// next periodic inspection of their database.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
@@ -107,8 +107,8 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's entry. If the role has none, takes a free entry, or the entry of another role whose checks
-    /// are due later than `due`.
+    /// Returns the role's entry. If the role has none, takes a free entry, or else replaces the role with the latest
+    /// due time if that time is after `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,

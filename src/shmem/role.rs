@@ -12,15 +12,15 @@ pub struct RoleEntry {
     pub due: Timestamp,
     /// Earliest due time of the checks that workers have taken but not finished, or [`NEVER`] if there are none.
     pub backlog: Timestamp,
-    /// Time of the next search for checks that prepared transactions have written, and the earliest due time that this
-    /// search covers.
+    /// Time of the next search for checks that prepared transactions have written, and the due time from which the
+    /// search starts.
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
     /// Number of the role's workers that failed in succession, for example because they could not connect or were
     /// terminated during a run.
     pub failures: u32,
     pub last_served: u64,
-    /// Hash of the invalid job rows that were logged last.
+    /// Hash of the role's invalid rows in `awty.job`. awty logs such rows only when the hash changes.
     pub complaint: u64,
 }
 

@@ -39,7 +39,8 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// Does nothing if `role` is `None`, because external workers run the checks of such a job.
+/// Announces due checks to the launcher at commit. Does nothing if `role` is `None`, because external workers run the
+/// job.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {

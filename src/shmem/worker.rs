@@ -1,5 +1,5 @@
-//! A worker's entry contains its claims on checks. PostgreSQL locks would not suffice, because the abort of a failed
-//! run releases them.
+//! Entry of a worker in shared memory, with the worker's claims on checks. PostgreSQL locks cannot replace claims,
+//! because the abort of a failed run releases locks.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -27,15 +27,15 @@ pub struct WorkerEntry {
     pub named: bool,
     pub overran: bool,
     pub untold: Option<Untold>,
-    /// Entry (index and generation) of the worker that handles this abandoned run.
+    /// Worker (index and generation of its entry in shared memory) that handles this abandoned run.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
     pub busy_since: Option<Mono>,
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Checks that this worker plans to run next, but has not claimed. The role's other workers skip these checks
-    /// unless this worker is slow.
+    /// Ids of checks that this worker plans to run next, but has not claimed. The role's other workers skip these
+    /// checks unless this worker is slow.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 
