@@ -23,7 +23,8 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// Whether each row lock is released as soon as it is taken. Only `awty.travel()` needs this.
+    /// Whether a method that locks a row releases the lock before it returns. Only `awty.travel()` needs such short
+    /// locks.
     gives_back: bool,
 }
 
@@ -66,7 +67,8 @@ const SCHEDULED_AT: usize = 12;
 impl Table {
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // Replaces the snapshot, because a table that was rewritten before the lock looks empty to an older snapshot.
+        // Takes a new snapshot after the table is locked. In an older snapshot, a table that another session has
+        // rewritten seems empty.
         // SAFETY: the caller has pushed the snapshot that is popped here.
         unsafe {
             pg_sys::PopActiveSnapshot();
@@ -118,7 +120,7 @@ impl Table {
         // SAFETY: a backend has only one thread, so no other thread writes `IgnoreSystemIndexes` during the read.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
-            // Reads each check separately, because only an index scan can search for an array of ids.
+            // Reads the checks one by one, because PostgreSQL can look up an array of ids only with an index.
             return ids.filter_map(|id| self.read(id)).collect();
         }
         let array = ids.collect::<Vec<_>>().into_datum();
@@ -304,8 +306,8 @@ impl Table {
         unsafe {
             // Marks the current command as a writer, so that the next command sees the deletion.
             pg_sys::GetCurrentCommandId(true);
-            // Passes the id of the command that read the row. With the id of a later command, PostgreSQL would raise an
-            // ERROR if the run's own function has deleted the row.
+            // Passes the id of the command that read the row. If the job's function has deleted the row, a later
+            // command's id would cause an ERROR.
             let result = pg_sys::table_tuple_delete(
                 self.relation,
                 &mut tid,
@@ -361,7 +363,7 @@ fn say_invalid(id: i64) {
 
 pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid) -> pg_sys::Datum {
     let mut datums: Vec<pg_sys::Datum> = rows.into_iter().collect();
-    // SAFETY: the given length and alignment are those of every composite type.
+    // SAFETY: all composite types have the passed length (-1, variable) and alignment (double).
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_array(
             datums.as_mut_ptr(),

@@ -24,7 +24,7 @@ statement! {
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// Does not use `NOT f.held`, because the planner could read the whole index of checks that are not held.
+// Avoids the condition `NOT f.held`, because the planner could then read a whole partial index (`WHERE NOT held`).
 statement! {
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
     c"UPDATE awty.future_job AS f SET held = true
@@ -85,7 +85,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// Deletes the rows of ended checks. A worker with an outdated list of suspected checks leaves such rows.
+/// Deletes the rows of ended checks. A worker forgets to delete such rows if its list of suspected checks is outdated.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

@@ -194,13 +194,12 @@ pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &T
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Reads the check without a lock, because a run of the check is rolled back if another session has locked the check's
-/// row.
+/// Reads the check without a lock, because a lock on the check's row would make a concurrent run of the check fail.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Does not lock the checks, because the caller may have no right to some of the jobs.
+/// Reads without locks, because a client must not lock checks of jobs that the client has no right to.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
     let mut jobs: Vec<Text> =
         select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| rows.all(|row| rows.get(row, 1)));

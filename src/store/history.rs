@@ -15,8 +15,8 @@ use awty_core::{Outcome, Time};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 
-// Copies and deletes in separate statements, because PostgreSQL may refuse a DELETE inside WITH if an administrator has
-// added rules (CREATE RULE) to the table.
+// Runs are copied and deleted by separate statements. If an administrator has added rules (CREATE RULE) to the table,
+// PostgreSQL may refuse a DELETE inside WITH.
 statement! {
     fn archive_run(
         id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, done: i32, outcome: Text,
@@ -109,7 +109,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// Inserts the history rows of checks that the caller has deleted after their first run.
+/// Inserts the history rows of checks that ended with their first run. The caller has already deleted the checks.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let times = [
         time(run.started_at),

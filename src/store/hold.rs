@@ -58,8 +58,8 @@ statement! {
 // FOR KEY SHARE locks each hold that is copied. A client that releases such a hold waits for the lock, and then
 // releases the copy too.
 statement! {
-    /// Copies the hold of an ended check to the next check of the same repetition. [`apply`] later marks the next check
-    /// as held.
+    /// Copies the hold of an ended check to the next check of the same repetition, before [`apply`] marks the next
+    /// check as held.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, f.job, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
@@ -91,7 +91,7 @@ statement! {
 
 // Skips a hold that a client is releasing. If the client rolls back the release, a later inspection finds the hold.
 statement! {
-    /// Also returns checks that were put on hold during their run and are not marked as held yet.
+    /// Returns which checks are on hold, even if their column `held` is still false because a run was in progress.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }
@@ -102,7 +102,7 @@ statement! {
 }
 
 statement! {
-    /// Deletes the holds of ended checks, except those that [`carry_lost`] still has to copy.
+    /// Deletes holds whose check has ended, except holds that [`carry_lost`] still has to copy to another check.
     pub fn remove_orphans(limit: i64) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id IN (
           SELECT o.check_id FROM awty_internal.hold AS o

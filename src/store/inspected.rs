@@ -25,8 +25,8 @@ statement!(
 );
 
 statement! {
-    /// Partitions are not created in a database without jobs, because a restore that creates them itself may be in
-    /// progress.
+    /// Returns whether any job exists. Without jobs, awty creates no partitions, because a restore in progress may
+    /// create them.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
@@ -59,7 +59,7 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Locks checks that other sessions committed after `awty.unregister()` had ended the job's checks.
+/// Locks checks whose job is no longer registered. A session may commit such a check after `awty.unregister()`.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     lock_some_of(&select_orphans(limit))
 }

@@ -7,7 +7,7 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// Calls unnest() in the select list, because PostgreSQL writes the rows of a function in FROM to disk first.
+// Calls unnest() in the select list, because PostgreSQL first stores all rows of a function that is called in FROM.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -17,8 +17,8 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
-// ON CONFLICT locks a conflicting row even if the WHERE condition is false. SET contains a column of a unique index, so
-// that the lock is as strong as FOR UPDATE.
+// ON CONFLICT locks a conflicting row even if the WHERE condition is false. The lock is as strong as FOR UPDATE,
+// because SET names a column of a unique index.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],

@@ -41,7 +41,7 @@ statement! {
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 }
 
-// Writes only if the table is empty, so that two sessions that register jobs do not wait for each other.
+// Does not update an existing row, because sessions that register jobs would then wait for each other.
 statement! {
     fn claim_own(database: pg_sys::Oid, restored_at: Option<Time>) = query,
     c"INSERT INTO awty_internal.origin (identity, database, restored_at) SELECT i.last_value, $1, $2 FROM awty_internal.identity AS i

@@ -114,8 +114,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Locks both tables before rows leave the default partition. With a lock on the default partition alone, a
-            // waiting reader would miss the moved rows, and a waiting writer would fail.
+            // Locks both tables before rows leave the default partition. If only the default partition were locked, a
+            // session that waits for it would miss the moved rows, or fail to insert a row.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
@@ -199,7 +199,8 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
 /// The caller may insert only dates and quoted role names into the command.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
-    // SAFETY: the command is a C string that outlives the call, and the abort closes SPI after an ERROR.
+    // SAFETY: the C string `command` lives until the call returns. After an ERROR, the abort of the transaction closes
+    // SPI.
     unsafe {
         pg_sys::SPI_connect();
         let code = pg_sys::SPI_execute(command.as_ptr(), false, 0);

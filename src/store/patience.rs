@@ -5,7 +5,7 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// Longest wait for a lock, because a prepared transaction could make a client wait for days.
+/// Longest time that a client waits for a lock, because a prepared transaction may keep a lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {

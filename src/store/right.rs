@@ -39,8 +39,8 @@ statement! {
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j ORDER BY j.job"
 }
 
-// A grant of the right `schedule` also sets the column `repeats`. Otherwise, the role's first awty.repeat() would set
-// the column, and lock the job until the role ends its transaction.
+// Granting the right `schedule` also sets `repeats`. If the role's first awty.repeat() had to set `repeats`, the job
+// would stay locked until the role ends its transaction.
 statement! {
     fn update_right(job: &Text, role: pg_sys::Oid, right: Option<Text>) = query,
     c"UPDATE awty.job AS j SET readers = n.readers, allowed = n.allowed, claimers = n.claimers,

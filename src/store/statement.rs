@@ -173,7 +173,7 @@ impl Rows {
     /// Columns count from 1, and rows from 0. A value passed by reference points into SPI's memory.
     pub fn get<T: FromDatum>(&self, row: usize, column: i32) -> Option<T> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
-        // SAFETY: the row exists, and the caller passes the number of a column of the result, and asks for the column's
+        // SAFETY: the assertion checks the row. The caller passes the number of an existing column, and that column's
         // type.
         unsafe {
             let tuple = *(*self.table).vals.add(row);
@@ -202,7 +202,7 @@ pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: SPI is connected while rows are read, and the value has a variable length (-1).
+        // SAFETY: SPI is connected while its rows are read. The length is -1, because the value has a variable length.
         (!is_null).then(|| Self(unsafe { pg_sys::SPI_datumTransfer(datum, false, -1) }))
     }
 }

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 impl Table {
     pub(super) fn look_at_own(&self, row: &Row) -> Locked {
         let mut tid = row.tid;
-        // SAFETY: this transaction has read the row's TID, and the pushed snapshot is popped again.
+        // SAFETY: this transaction has read the row's TID, and the block pops the snapshot that it has pushed.
         unsafe {
             pg_sys::CommandCounterIncrement();
             pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
