@@ -148,8 +148,8 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Restores the clock to its state before the undone subtransaction. Nested subtransactions have higher numbers, so
-/// their calls are undone too.
+/// Sets the simulated clock back to its time before the undone subtransaction. Nested subtransactions have higher ids,
+/// so their changes of the clock are undone too.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -205,8 +205,8 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// Reads the check's end from the tables if `fates` has no entry. The check then ended before its run, or its function
-/// replaced or cancelled the check.
+/// If `fates` has no entry, reads the check's end from the tables. The check has then ended without a run, or its
+/// function replaced or cancelled the check.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },

@@ -184,8 +184,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // Checks the right before the lock, so that an unauthorised caller cannot lock another user's table. Checks again
-    // after the lock, because the table may have changed.
+    // Checks the caller's rights before locking the table, so that an unauthorised caller cannot lock another user's
+    // table. Checks the rights again after the lock, because the table may have changed.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -327,8 +327,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // Sets no limit on checks and attempts. A check that ends at such a limit would not report the later levels of
-        // its alert.
+        // Sets no limits on checks and attempts, because a check that ends at a limit would not report the higher
+        // levels of its alert.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),

@@ -10,7 +10,7 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// The rule cannot end now, because it has an open alert that the transaction's old snapshot cannot see.
+/// The rule cannot end, because it has an open alert that is too new for the snapshot of this transaction.
 pub struct Unseen;
 
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {

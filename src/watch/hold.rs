@@ -55,7 +55,8 @@ fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     Some(Held { level: 0, since })
 }
 
-/// Moves the row's check. If the check has already ended at the rule's last level, inserts a new check.
+/// Makes the row's check due no later than `slot`. If the check has ended because the alert reached its last level,
+/// inserts a new check.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

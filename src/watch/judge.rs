@@ -34,7 +34,7 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     for (place, again) in judged(watched, given, &rows, now)? {
         answers[place] = again;
     }
-    // Runs the checks that visit many rows last, so that their locks are not held while users' functions run.
+    // Runs background checks last, so that their locks on many rows are not held while users' functions run.
     for (place, work) in special {
         answers[place] = work(watched, now);
     }
@@ -108,7 +108,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let is_stored =
         watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
     if is_stored {
-        // Locks the run's checks, because a client must lock a row's check to stop the row's clock. Fails if a client
+        // Locks the run's checks, so that no client can stop the clock of a watched row meanwhile. Fails if a client
         // has already locked a check.
         let is_own = |place: &&usize| given[**place].entity_name == rule.entity_name;
         if rule_check::lock_free(rule, &keys).len() < places.iter().filter(is_own).count() {
@@ -126,12 +126,12 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
-    // If another session has locked an alert, that session may clear the alert or leave it open. This run cannot see
-    // which, so the row's check runs again.
+    // If another session has locked an alert, this run cannot see whether that session will clear the alert. The check
+    // of the watched row then runs again.
     let mut left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     if !stay.is_empty() {
-        // Updates the alerts that stay open, because a concurrent sweep may have read older rows and may clear the
-        // alerts. A sweep skips an alert that was updated after the sweep read it.
+        // Updates the alerts that stay open, so that a concurrent background cleanup (sweep) skips the alerts. The
+        // cleanup may have read older rows, and would then clear the alerts.
         let touched = alert::touch(&rule.name, &stay);
         left.extend(stay.into_iter().filter(|key| !touched.contains(key)));
     }

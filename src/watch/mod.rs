@@ -1,5 +1,5 @@
-//! A rule watches a table. Each row that does not meet the rule's condition yet has a check. Each late row has an
-//! alert.
+//! A rule watches a table. A scheduled check tests each row until the row meets the rule's condition. Each late row has
+//! an alert.
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - Triggers call [`written`] for written rows.
@@ -40,9 +40,9 @@ use crate::store::job::{self, Job};
 use awty_core::Time;
 
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
-/// `entity_name` of the check that runs a [`walk`].
+/// Value of `entity_name` by which awty finds the check that runs a [`walk`].
 pub const BACKFILL: &str = "awty.backfill";
-/// `entity_name` of the check that runs a [`sweep`].
+/// Value of `entity_name` by which awty finds the check that runs a [`sweep`].
 pub const SWEEP: &str = "awty.sweep";
 pub const CLEARED: &str = "awty.cleared";
 

@@ -41,18 +41,18 @@ pub struct Clocks {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Seeing {
     Inserted,
-    /// An UPDATE has given the row a new key. awty treats the row as a new one, without its earlier stops.
+    /// An UPDATE has changed the row's key. awty treats the row as new, and ignores when the clock was stopped before.
     Renamed,
     /// A stop of the watched row begins or ends at this time.
     Known(Time),
-    /// A client updates a row that is older than the rule and that awty has not read yet. awty assumes that a stop of
-    /// the row begins or ends at the given time.
+    /// A client updates a row that is older than the rule and that awty has not read yet. awty assumes that the row's
+    /// clock stops or continues at the contained time.
     Unvisited(Time),
 }
 
 impl Clocks {
-    /// Reads the stored clocks of the given rows. A client must lock the rows' checks first, so that no run changes the
-    /// clocks.
+    /// Reads when the clocks of the given rows were stopped. A client must first lock the checks of these rows, so that
+    /// no run changes the clocks.
     ///
     /// A run may read without locks, because [`Clocks::store_of_run`] fails if a client has changed a clock after the
     /// read.
@@ -119,8 +119,8 @@ impl Clocks {
                 };
                 let clock = match seeing {
                     Seeing::Inserted | Seeing::Renamed => seen(usable, is_stopped, inserted_at),
-                    // The UPDATE ends a stop whose begin is unknown, because awty has not read the row before. awty
-                    // assumes that the stop began with the row's insertion.
+                    // The UPDATE restarts the clock of a row that awty has not read before. awty assumes that the clock
+                    // was stopped since the row's insertion.
                     Seeing::Unvisited(_) if !is_stopped => seen(Some(&seen(None, true, inserted_at)), false, now),
                     Seeing::Known(_) | Seeing::Unvisited(_) => seen(usable, is_stopped, now),
                 };
@@ -174,8 +174,8 @@ impl Clocks {
         let overtaken = self.overtaken(watched, &keys);
         self.put.retain(|(key, ..)| !overtaken.contains(key));
         self.removed.retain(|key| !overtaken.contains(key));
-        // Never replaces a stored clock with a new one. A row without a check is not locked here, so another
-        // transaction may have inserted a clock for the row.
+        // Inserts new clocks without replacing stored ones. A row without a check is not locked here, so another
+        // transaction may have stored a clock for the row.
         let (locked, new): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.put).into_iter().partition(|(key, ..)| self.has(key));
         stop::put(&watched.rule.name, &new, false);

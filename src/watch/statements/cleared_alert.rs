@@ -14,8 +14,8 @@ statement! {
           ) AS f))"
 }
 
-// An alert counts as reported if its last report (`told_at`) is not older than its rise to level 1 (`raised_at`). An
-// older report was only a reminder.
+// An alert counts as reported if it was last reported (`told_at`) at or after its rise to level 1 (`raised_at`). A
+// report before the rise was an early reminder.
 //
 // The end of a hold sets `told_at` of a reported alert to NULL, so NULL counts as reported.
 statement! {

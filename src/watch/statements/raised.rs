@@ -77,7 +77,7 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Inserts an alert for each row that has none. Returns the given alerts as they will be reported.
+/// Inserts an alert for each given row that has none. Returns the alerts of all given rows as they will be reported.
 ///
 /// A returned alert that was already open has the values that [`escalate`] will write. If `tells` is false, nothing is
 /// reported, so the returned list may be incomplete.
@@ -90,7 +90,8 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     let mut written = Vec::new();
     if !first.is_empty() {
         let args = new_alerts(rule, &first, now, 1);
-        // Tries a plain INSERT first, because the run has found no open alerts of these rows.
+        // Tries an INSERT without ON CONFLICT. The INSERT rarely fails, because the run has found no open alerts of
+        // these rows.
         let add = || {
             add_all().execute(&args);
         };
@@ -112,8 +113,8 @@ pub fn escalate(raised: &[Raised], now: Time) -> bool {
     count == 0 || set_levels(higher.into_iter(), now, 1) == count
 }
 
-/// Raises the level of alerts without adding to their number of reports, because held alerts are not reported. Returns
-/// `false` if another transaction has locked or cleared one of the alerts.
+/// Raises the level of held alerts. Does not count a report, because held alerts are not reported. Returns `false` if
+/// another transaction has locked or cleared one of the alerts.
 pub fn escalate_untold(raised: &[Raised], now: Time) -> bool {
     raised.is_empty() || set_levels(raised.iter(), now, 0) == raised.len() as u64
 }

@@ -162,15 +162,15 @@ pub fn waiting_for<R>(rule: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| WatchError::Busy { rule: rule.to_string() }.into(), run)
 }
 
-/// Schedules a background check of the rule for now. Rewrites the check's row if the check is already pending, because
-/// a change of the row rolls back a concurrent run of the check.
+/// Makes a background check of the rule due at `now`. Also rewrites the row of a check that is already pending, so that
+/// a concurrent run of the check is rolled back.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     let put = || put_all(rule, &Text::from(entity_name), std::slice::from_ref(rule), &[now], role, now);
     waiting_for(rule, put);
 }
 
-/// Schedules a background check of the rule for now. Returns `false` instead of waiting if another session has locked
-/// the check's row, because waiting could deadlock: the caller has locked other checks of the rule.
+/// Makes a background check of the rule due at `now`. Returns `false` if another session has locked the check's row.
+/// Waiting could deadlock, because the caller has locked other checks of the rule.
 pub fn restart_special_if_free(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) -> bool {
     let (name, keys) = (Text::from(entity_name), std::slice::from_ref(rule));
     let is_free = lock_free_all(rule, &name, keys).len() == select_pending(rule, &name, keys).len();
@@ -180,8 +180,8 @@ pub fn restart_special_if_free(rule: &Text, entity_name: &str, now: Time, role: 
     is_free
 }
 
-/// Locks the rule's background checks. The caller locks the rule itself afterwards, because a change of a calendar uses
-/// the same lock order.
+/// Locks the rule's background checks. The caller must lock the rule itself afterwards, in the same order as a change
+/// of a calendar.
 pub fn lock_special(rule: &Text, entity_names: [&str; 2]) {
     waiting_for(rule, || {
         for name in entity_names {
