@@ -36,7 +36,8 @@ pub struct SharedState {
     launcher: usize,
     wakes_at: Timestamp,
     pub heartbeat: Timestamp,
-    /// When the launcher last read PostgreSQL's settings. A session that is idle reads them only with its next statement.
+    /// When the launcher last read PostgreSQL's settings. A session that is idle reads them only with its next
+    /// statement.
     pub settings_read: Timestamp,
     pub clean_start: bool,
     pub quarantined: Option<marks::EntryId>,
