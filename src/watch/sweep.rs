@@ -1,4 +1,5 @@
-//! Compares a rule's open alerts with their rows, because a write without triggers can leave an alert open.
+//! Clears open alerts whose rows are no longer late. Such alerts can exist after a client has written to the table
+//! without firing the triggers.
 
 use super::statements::alert::{self, Found, Start};
 use super::statements::rule_check::{self, ScheduledBy};
@@ -75,8 +76,8 @@ fn compare(watched: &Watched, open: Vec<Found>, keys: &[Text], now: Time) -> boo
     }
     let by = ScheduledBy { role: watched.job.role, at: now };
     let (keys, versions): (Vec<Text>, Vec<Text>) = settled.into_iter().unzip();
-    // Clears only alerts that are unchanged since they were read. A client that changes a watched row also writes its
-    // alert, and the decision above would then be outdated.
+    // Skips alerts that have changed since they were read, because a client that changes a watched row also updates the
+    // row's alert.
     let free = alert::lock_unchanged(name, &keys, &versions);
     cleared::clear(watched, &free, by);
     alert::set_starts(name, &stays);

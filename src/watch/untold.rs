@@ -52,8 +52,8 @@ pub fn of(row: &Row) -> Option<Untold> {
 pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     let Untold { alert, from, level, since, due_at, .. } = *untold;
     let store = || {
-        // Searches for an alert again if the run found none, because a client's hold on the row may have added an alert
-        // during the run.
+        // Searches for an alert again if the run found none, because a client may have put the row on hold during the
+        // run, which adds an alert.
         let held = || alert::open(rule, std::slice::from_ref(key)).pop().map(|open| open.id);
         let raised = Raised { id: alert.or_else(held), key, from, level, since, due_at };
         rule::find(rule).is_some_and(|rule| !is_stopped(&rule, key) && raised::raise_untold(&rule, &raised, now))
@@ -63,8 +63,8 @@ pub fn raise(untold: &Untold, rule: &Text, key: &Text, now: Time) -> bool {
     is_raised
 }
 
-/// Returns whether a client has stopped the row since the run read it. Reads the row's stored stops, because stopping a
-/// row does not change its check.
+/// Returns whether a client has stopped the row's clock since the run read the row. Stopping the clock does not change
+/// the row's check, so the function reads the stored stops.
 fn is_stopped(rule: &rule::Rule, key: &Text) -> bool {
     let read = || stop::read(&rule.name, std::slice::from_ref(key));
     let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());

@@ -1,5 +1,5 @@
-//! Adds checks for rows that are older than their rule, in pieces and in key order. If a calendar was replaced, moves
-//! the rule's pending checks.
+//! Adds checks for rows that existed before their rule, batch by batch in key order. After a change of the rule or its
+//! calendar, moves the rule's pending checks to new times.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};
@@ -56,7 +56,7 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     Some(now)
 }
 
-/// Ends the visit of all rows. Returns when to continue, or `None` if the rows need no second visit.
+/// Finishes a pass over all rows. Returns the time of the next call, or `None` if no second pass is needed.
 ///
 /// If the calendar was replaced, also schedules a comparison of the open alerts with their rows, because open alerts
 /// may depend on the calendar.
@@ -98,16 +98,16 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         if moves && check.is_some() && !free.contains(&row.key) {
             continue;
         }
-        // Skips a row that already has an alert. A client has written the row after `awty.watch()`, so a trigger has
-        // handled the row.
+        // Skips a row that already has an alert, because a trigger handled the row when a client wrote it after
+        // `awty.watch()`.
         if rule.walk == Walk::New && open.contains_key(&row.key) {
             continue;
         }
         let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);
         if !check.is_some_and(|check| check.is_held) {
             let is_known = check.is_some() || open.contains_key(&row.key) || clocks.has(&row.key);
-            // Assumes that a stop that no trigger has recorded began at the time of `awty.watch()`. If only the
-            // calendar was replaced, assumes that the stop begins now.
+            // If no trigger recorded when the row's deadline clock was stopped, assumes the time of `awty.watch()`, or
+            // the current time if only the calendar was replaced.
             let seen_at = if rule.walk.adds_rows() { rule.watched_at } else { now };
             let seeing = if is_known { Seeing::Known(seen_at) } else { Seeing::Inserted };
             clocks.see(watched, &row.key, Some(&row), appeared, seeing);

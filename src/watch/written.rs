@@ -181,13 +181,13 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
             seeing => seeing,
         };
         clocks.see(watched, key, row, by.at, seeing);
-        // While a row is stopped, the time of its check depends only on the row's past stops.
+        // Ignores a stop that still lasts, because only ended stops determine the time of the row's check.
         let stops = clocks.stops(key).ended();
         let found = row.map_or(RowState::Gone, |row| row.state.found(by.at, &stops));
         let limits = &watched.job.options.limits;
         let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
             Verdict::Settled => true,
-            // The row is not late. An open alert of level 0 stays open, because it only records a reminder or a
+            // Clears the alert of a row that is not late, unless the alert has level 0 and only records a reminder or a
             // client's hold.
             Verdict::Ahead(_) | Verdict::Remind(_) => !open.contains_key(key) || alert.level > 0,
             Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => false,
@@ -221,8 +221,8 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     }
     over.append(&mut met);
     cleared::clear(watched, &clear, by);
-    // Refuses the write if one of the rows has an open alert that this transaction's snapshot cannot see, because the
-    // alert was not updated above.
+    // This transaction's only snapshot may hide an open alert, and the code above has then not updated the alert.
+    // Refuses the write in such a case.
     clear.extend(keys.iter().filter(|key| !open.contains_key(*key)).cloned());
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refusal::Changed);

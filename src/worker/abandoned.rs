@@ -9,8 +9,8 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// Handles the unfinished runs of dead workers. Records a run that ignored its timeout as timed out. For any other
-    /// run, counts the worker's death against the run's checks, so that each check runs alone next time.
+    /// Handles the unfinished runs of dead workers. Records a run that ignored its timeout as timed out. Marks the
+    /// checks of any other run as a possible cause of the worker's death, so that each check runs alone next time.
     ///
     /// Returns `false` if a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {

@@ -15,7 +15,8 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// Shortest time between two tests of whether the worker must exit, because a test costs more than a quick run.
+/// Minimum time between two tests of whether the worker must exit. A test after each run could take longer than the
+/// run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -80,8 +81,8 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Writes the checks of the batch to `in_flight`. With `awty.synchronous_commit`, waits until the standbys have the
-    /// commit, so that an old primary that has lost its standbys cannot run the batch.
+    /// Records the checks of the batch in the table `in_flight`. With `awty.synchronous_commit`, the commit waits for
+    /// the standbys, so that an old primary without standbys never runs the batch.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -118,7 +119,7 @@ impl Worker {
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
             return RunResult::Stale;
         }
-        // `granted` and the checks of a task are sorted by id.
+        // `granted` is sorted, because the ids of a task's checks are sorted.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {

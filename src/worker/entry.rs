@@ -14,7 +14,8 @@ use std::time::Duration;
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Earliest due time of the checks that the worker is handling, or [`NEVER`] while idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has run a check or found that none is due.
+/// False until the worker has run a check or found that no check is due. A worker that exits earlier may count as
+/// failed.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -44,8 +45,8 @@ impl MyWorker {
             return None;
         }
         ENTRY.store(index, Ordering::Relaxed);
-        // Registers the callback before the worker connects. A failed connection then also frees the entry, and the
-        // callback runs only after the transaction's abort.
+        // Registers the callback before the worker connects, so that a failed connection also frees the worker's entry.
+        // Callbacks run in reverse order, so PostgreSQL aborts the transaction before it calls this callback.
         // SAFETY: the callback ignores its argument.
         unsafe { pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
         Some(Self { index, database: assignment.database, role: assignment.role })
@@ -63,8 +64,8 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the role's earliest due time from shared memory, if the time has come. The worker takes the time before it
-    /// reads the checks, because it could otherwise discard the time of a check that is committed meanwhile.
+    /// If the role's earliest due time has come, removes the time from shared memory and returns it. The worker removes
+    /// the time before it reads the checks, because a later removal could lose the time of a newly committed check.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -132,8 +133,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the claimed ids and the number of counted crashes. If this number has changed, the caller's list of
-    /// suspected checks is outdated.
+    /// Returns the claimed ids and a counter, which increases when checks are blamed for a crash. If the counter has
+    /// changed, the caller's list of blamed checks is outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -276,7 +277,8 @@ fn give_back() {
         if run.is_some()
             && let Some(line) = shared.database_mut(database)
         {
-            // Requests an inspection, which clears `in_flight`, so that the next crash is not blamed on these checks.
+            // Requests the maintainer process, which deletes the worker's checks from `in_flight`, so that the next
+            // crash is not blamed on these checks.
             line.inspection_wanted = true;
         }
         if is_its_own_end {

@@ -37,7 +37,7 @@ pub struct Task {
 #[derive(Clone, Copy)]
 struct Position {
     new: Cursor,
-    /// Where the search continues for missed checks, which became due while awty could run no checks.
+    /// Position of the search for missed checks, which became due while awty could run no checks.
     missed: Cursor,
 }
 
@@ -282,8 +282,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns how long the worker waits before it searches again for checks that it has skipped. Returns `None` if the
-    /// wait is longer than `patience`, because the maintainer process finds these checks later.
+    /// Returns how long the worker waits before it tries skipped checks again, or `None` if it should not wait. A wait
+    /// longer than `patience` is not worthwhile, because the maintainer process finds the checks later.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
