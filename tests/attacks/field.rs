@@ -4,7 +4,7 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// A check that starts later than this, in seconds, has waited for another run. A busy machine alone causes shorter
+/// Delay of a check, in seconds, that only a wait for another run can cause. A busy machine alone causes shorter
 /// delays.
 pub const HELD_UP: f64 = 20.0;
 

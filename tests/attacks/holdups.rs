@@ -260,8 +260,8 @@ fn a_hold_keeps_no_lock_on_the_table_of_the_rule() {
     assert_eq!(field.one::<i64>("postgres", held), 2);
 }
 
-/// awty.cancel() reads the watched table only while awty has not yet read all existing rows. The test keeps awty from
-/// reading the rows.
+/// The test prevents awty from reading all existing rows, because `awty.cancel()` reads the watched table only until
+/// awty has read these rows.
 #[test]
 fn a_cancel_keeps_no_lock_on_the_table_of_the_rule() {
     let field = Field::new();

@@ -8,8 +8,8 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Maximum time until alice's checks are done. Inspections come once a minute, so checks that end within this time have
-/// not waited for an inspection.
+/// Time limit for alice's checks. The limit is below one minute, the interval of the maintainer's inspections, because
+/// the checks must not wait for an inspection.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {

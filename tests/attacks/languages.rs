@@ -50,8 +50,8 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // Each role must find the names that its own earlier runs left in the interpreter. Otherwise, the assertion above
-    // could never fail.
+    // Verifies that each role finds the names that its own earlier runs left. Otherwise, the assertion above would also
+    // hold if no run left any names.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

@@ -65,8 +65,8 @@ fn a_trial_within_a_run_changes_no_time_limit() {
     assert_eq!(tried.get::<_, Option<String>>(0).as_deref(), Some("57014"));
 }
 
-/// A superuser's session executes SET ROLE, and then calls `awty.dry_run()` for mallory's functions, as the gateway
-/// does.
+/// Like the gateway, the session executes SET ROLE before it calls `awty.dry_run()`. The called functions belong to the
+/// attacker mallory.
 #[test]
 fn a_tried_function_that_catches_its_cancellation_ends_the_session() {
     let field = Field::new();

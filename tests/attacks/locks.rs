@@ -190,8 +190,8 @@ fn an_open_transaction_holds_up_no_foreign_check() {
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
 }
 
-/// awty must check the caller's rights before it takes a lock. Otherwise, a caller that does not read the error message
-/// could keep the lock.
+/// awty must check the caller's rights before it takes a lock. PostgreSQL sends an error before it releases locks, so a
+/// caller that does not read the error could keep the lock.
 #[test]
 fn a_role_without_the_right_waits_for_no_lock_of_a_job_or_calendar() {
     let field = Field::new();

@@ -16,7 +16,7 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // since PostgreSQL 17, a role without LOGIN may have workers
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // Schedules the check far ahead, so that awty starts no worker of the role before the test forbids the role to
+        // Schedules the check for later, because awty must not start a worker before the test forbids the role to
         // connect.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();

@@ -96,8 +96,8 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
          CREATE FUNCTION mallory.awty_orders_since(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT CASE WHEN NOT mallory.grab() THEN at END';
          CREATE FUNCTION mallory.noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
-    // Mallory can replace awty's trigger, because mallory owns the table and the test has disabled the event trigger
-    // that refuses DROP TRIGGER.
+    // Disables the event trigger that prevents DROP TRIGGER, so that mallory, the owner of the table, can replace
+    // awty's trigger.
     field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop DISABLE");
     field.sql(
         "mallory",
@@ -214,7 +214,8 @@ fn a_second_function_of_the_same_name_stops_no_rule() {
     field.cluster.await_sql("postgres", "the clearing", "SELECT count(*) = 2 FROM alice.heard WHERE what = 'cleared'");
 }
 
-/// Mallory's function is declared STABLE, but changes the search path of the session that evaluates the function.
+/// The attacker mallory declares a function STABLE that changes the search path. A session that evaluates the function
+/// must keep its search path.
 #[test]
 fn an_expression_changes_no_setting_of_a_session() {
     let field = field();

@@ -179,7 +179,8 @@ fn thousands_of_changes_of_a_job_end_no_query() {
         "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
     );
-    // Waits for the first inspection, because it creates partitions, which cause many invalidations.
+    // Waits until awty has created its partitions, because new partitions would add many messages to the invalidation
+    // queue.
     field.run("alice", "alices").is_done();
     let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
     mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();

@@ -61,7 +61,8 @@ fn fill(shop: &Shop, table: &str) {
         .execute("postgres", &[&empty, &rows, "VACUUM ANALYZE awty.future_job, awty_internal.stop", "CHECKPOINT"]);
 }
 
-/// Repeats the statement in the server for each row, so that the client's time does not count.
+/// Returns a DO block that executes the statement once for each row, because a separate request for each row would use
+/// CPU time of its own.
 fn each(statement: &str) -> String {
     format!("DO $$ BEGIN FOR n IN 1 .. {WRITES} LOOP {statement}; END LOOP; END $$")
 }

@@ -6,7 +6,7 @@ use awty_testkit::postgres::Client;
 use std::time::Instant;
 
 /// The second table's trigger executes INSERT … ON CONFLICT on a copy of awty.future_job with all constraints and
-/// indexes. Unlike awty, the trigger does not round the time.
+/// indexes. Unlike `awty.schedule()`, the trigger does not round the check's time.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);

@@ -1,4 +1,5 @@
-//! Most rows of the results table compare awty's runs with one SQL statement that does the same work (*the ceiling*).
+//! Most rows of the results table compare awty's runs with *the ceiling*, a single SQL statement that does the same
+//! work.
 //!
 //! Invariant: a measurement starts after VACUUM and a checkpoint, and panics if a check has not ended. awty's times
 //! come from awty's history, so that they do not include the client's time.

@@ -4,8 +4,8 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// The trigger of the table `unwatched` executes INSERT … ON CONFLICT on a copy of awty.future_job with all constraints
-/// and indexes.
+/// For comparison with awty's trigger, the trigger of `unwatched` executes INSERT … ON CONFLICT on a copy of the table
+/// awty.future_job with all constraints and indexes.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);

@@ -6,7 +6,7 @@ use awty_testkit::{Cluster, Signal};
 
 const KILLS: usize = 10;
 
-/// Returns whether a run that belongs to another node has an open transaction on this node.
+/// Returns whether a run on another node has an open transaction on this node.
 const MIDDLE: &str =
     "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'shop' AND application_name LIKE 'citus_internal%'
                       AND state = 'idle in transaction')";

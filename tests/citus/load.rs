@@ -64,7 +64,7 @@ fn write(config: &Config, after: &str, stopped: &AtomicBool, count: &AtomicI64) 
             client = config.connect(NoTls).ok();
         }
         let last = next + BATCH - 1;
-        // Does not reuse the keys of unconfirmed orders, because these orders may exist.
+        // Never reuses an order's key, because an order whose INSERT was not confirmed may exist.
         if client.as_mut().is_some_and(|client| client.execute(sql, &[&next, &last, &after]).is_ok()) {
             acknowledged.extend(next..=last);
             count.fetch_add(BATCH, Ordering::Relaxed);

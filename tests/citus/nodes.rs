@@ -63,8 +63,7 @@ pub fn standby(place: &mut Place) -> String {
     place.nodes[0].await_sql("postgres", "the standby", "SELECT bool_or(sync_state = 'sync') FROM pg_stat_replication");
     let load = Load::start(place, "2 s");
     load.await_more(200);
-    // Freezes the standby's WAL receiver, so that a promotion of the standby loses commits that do not wait for the
-    // standby.
+    // Freezes the standby's WAL receiver, so that the standby lacks the primary's last commits when it is promoted.
     let receivers = standby.pids("walreceiver");
     receivers.iter().for_each(|pid| standby.kill(Signal::STOP, *pid));
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep')

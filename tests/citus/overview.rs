@@ -89,7 +89,7 @@ pub fn gateway(place: &mut Place) -> String {
         let count = arrivals.lock().unwrap().len() as i64;
         if count >= ORDERS { Ok(()) } else { Err(format!("{count}: {}", gateway.log())) }
     });
-    // Ignores `awty_http.roll_up`, because this recurring job has a pending check even after all runs have ended.
+    // Ignores `awty_http.roll_up`, because this recurring job always has a pending check.
     place.await_none("the runs to end", "SELECT count(*) FROM awty.future_job WHERE job <> 'awty_http.roll_up'");
     drop(gateway);
     let arrivals = arrivals.lock().unwrap();

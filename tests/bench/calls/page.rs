@@ -97,7 +97,7 @@ fn run(options: &Options, with_people: bool) -> Result<([f64; 3], usize, Vec<f64
 
 pub fn page(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("page");
-    // Keeps the WAL small, because a normal WAL would need more disk space than the benchmark's tables.
+    // Limits the WAL to about 1 GB, because the usual 8 GB would need more disk space than the benchmark's tables.
     let mut place = Place::open_with(&[
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),

@@ -14,7 +14,8 @@ const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
 const FACTOR: i32 = 50;
 const ATTEMPTS: i32 = 10;
-/// The number of requests for each list is small, because a token allows a hundred requests at once.
+/// Number of requests for each list. Many more requests would exceed the gateway's limit of a hundred requests that a
+/// token may send at once.
 const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
 const WANTED: Wanted = Wanted::AtMost(2.0);

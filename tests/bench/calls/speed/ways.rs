@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Number of concurrent calls to one target, as awty_http allows by default.
+/// Number of concurrent calls to one target, equal to the default limit of awty_http.
 const AT_ONCE: u32 = 10;
 const BATCH: i32 = 500;
 const FILES: u32 = 10_000;
