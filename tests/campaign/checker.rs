@@ -97,9 +97,9 @@ pub struct Evidence {
     pub repeated: Repeated,
     pub watched: Watched,
     pub deadlines: Vec<(String, String)>,
-    /// Rows that awty should have deleted, or `None` while the load continues.
+    /// Rows that awty failed to delete. `None` until the load has ended.
     pub left: Option<Left>,
-    /// True if a fault set the clock. The times of two transactions then cannot be compared.
+    /// True if the test changed the system clock. The commit times of two transactions are then not comparable.
     pub clock_was_set: bool,
 }
 
@@ -124,7 +124,7 @@ const DEADLY: [&str; 2] = ["leave", "crash"];
 /// awty may hold a check after this number of crashes during the check's runs, even if other checks caused the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Maximum seconds from a run's timeout to its end: the watchdog's `GRACE` plus one second.
+/// Maximum seconds between a run's timeout and its end. Equals the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
 /// Maximum delay of a run in seconds, if a fault freezes the run's worker.
 const NOISE: f64 = 10.0;
@@ -257,8 +257,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // A run that a client requested by `check_now()` may start before the check's first regular time. Only the
-        // requested time has a fraction of a second.
+        // A run that a client requested by `check_now()` may start before the check's first regular time. The test
+        // recognizes such a run by a time with a fraction of a second.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -332,7 +332,8 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run commits after its check has ended, or begins before the previous run has committed.
+    /// Verifies promise P4: no run commits after its check has ended, or begins before the check's previous run has
+    /// committed.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);

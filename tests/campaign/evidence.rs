@@ -19,8 +19,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    // awty may hold a check whose external workers died too often. If a fault has set the clock, the deaths cannot be
-    // counted reliably, because awty may have deleted their records.
+    // awty may put a check on hold after too many deaths of its external workers. If the test has changed the system
+    // clock, the deaths cannot be counted, because awty may have deleted their records early.
     let pending = rows(&format!(
         "SELECT id, check_count, attempt, first_check_at,
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)

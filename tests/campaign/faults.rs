@@ -1,5 +1,5 @@
-//! Causes faults, such as a killed process or a full disk. Each fault undoes its change, unless awty must recover from
-//! the change without help.
+//! Causes faults, such as a killed process or a full disk. Each fault cleans up after itself, except for faults from
+//! which awty must recover alone.
 //!
 //! A fault that finds no target is not counted.
 

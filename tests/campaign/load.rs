@@ -33,7 +33,7 @@ pub struct Shared {
     pub over: AtomicBool,
     pub closed: AtomicBool,
     pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
-    /// How often a fault has promoted a standby that lacked confirmed commits.
+    /// Number of promotions of a standby that lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
     pub present: AtomicU64,
@@ -232,8 +232,8 @@ impl Customer {
         (job, args)
     }
 
-    /// The job `set` has more checks with large arguments (TOAST) than other jobs, so that awty archives many large
-    /// arguments together.
+    /// Returns the size of a check's arguments. The job `set` gets large arguments (TOAST) more often than other jobs,
+    /// so that awty archives many large arguments at once.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -338,8 +338,8 @@ impl Customer {
 
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // A time is too far in the future (22008) if a fault sets the clock back by years after a client has computed the
-    // time.
+    // A fault may set the clock back by years after a client has computed a time. The time is then too far in the
+    // future (error 22008).
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
     // PostgreSQL's timers use the clock. Therefore `statement_timeout` comes too early if a fault sets the clock ahead.

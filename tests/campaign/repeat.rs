@@ -1,4 +1,5 @@
-//! Creates, cancels, holds and moves repetitions at random. No other client uses the entity name [`ENTITY`].
+//! Creates, cancels, holds and moves repetitions at random. All repetitions have the entity name [`ENTITY`], which no
+//! other client uses.
 
 use crate::checker::Told;
 use crate::load::Customer;

@@ -42,11 +42,11 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from the server's start until a due check has started in each database with due checks. `None` if the
-    /// server did not restart, or if no check was due.
+    /// Seconds from the server's start until each database with due checks has started a due check. `None` if
+    /// the server did not restart, or if no check was due.
     pub first: Option<f64>,
-    /// Seconds until all due checks were done, from the server's start, or from the fault's end if the server did not
-    /// stop.
+    /// Seconds until all due checks were done. Counted from the server's start, or from the fault's end if the server
+    /// did not stop.
     pub all: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Tests that no client waits for a sleeping run (P4).
+//! Tests that a run that executes pg_sleep blocks no client (promise P4).
 //!
 //! The test reads the locks between two observations of a run. If the run sleeps in both, it also slept while the test
 //! read the locks.

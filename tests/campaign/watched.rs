@@ -1,5 +1,5 @@
-//! Clients write to a watched table at random. The queries [`WRONG`] and [`MISSED`] must return no rows in any snapshot
-//! (P12).
+//! Clients write random changes to a watched table. The queries [`WRONG`] and [`MISSED`] must return no rows in any
+//! snapshot (promise P12).
 
 use crate::deadline;
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
 /// Finds alerts that must not be open, for example a row's second alert, or the alert of a deleted row. $1 is true if
-/// faults set the clock.
+/// the test changed the system clock.
 ///
 /// After a change of the rule, no trigger notices that an alert's row is deleted and inserted again. Therefore the
 /// alert may be wrong until awty has compared all alerts with their rows.
@@ -31,8 +31,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR ((p.id IS NULL OR p.state = ANY (t.there) OR p.since IS DISTINCT FROM a.since) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds rows that awty would report too late: no alert is open, and the row's check is missing or planned more than
-/// nine seconds after the deadline.
+/// Finds rows without an open alert that awty would report too late, because the row's check is missing or planned more
+/// than nine seconds after the deadline.
 ///
 /// Nine seconds are three times the longest `awty.slot`. The query ignores rows whose check has failed or is on hold,
 /// and all rows while awty compares the whole table with the rule (`walk`).

@@ -41,7 +41,7 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns, each of which makes the same calls.
+/// Maximum number of rounds in the search for memory leaks. Each round repeats the same calls.
 const TURNS: usize = 5;
 /// Maximum growth of a session's memory in bytes while the session repeats the same calls. A larger growth is a leak.
 const GROWTH: i64 = 256 * 1024;

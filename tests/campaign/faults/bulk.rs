@@ -1,5 +1,5 @@
-//! Makes the files of awty's tables grow and shrink while a worker still has to run checks that it has already read
-//! from the files.
+//! Adds and removes many rows, so that the files of awty's tables grow and shrink. Meanwhile, a worker runs checks that
+//! it has already read from the tables.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -44,8 +44,8 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds fillers and followers (two kinds of checks, see bulk.sql). Then removes the fillers, and waits until the
-    /// first follower runs.
+    /// Adds checks of two kinds, fillers and followers (see bulk.sql). Then removes the fillers, and waits for the
+    /// first follower's run.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;

@@ -21,8 +21,8 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// Counts, for each step and action, how often a process failed at the step, and how often no process reached the step
-/// in time.
+/// For each step and action: how often a process failed at the step as planned, and how often no process reached the
+/// step in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Duration of the long run in seconds. All overdue checks of the other roles must run before the long run ends.
 const SECONDS: u64 = 40;
 /// Duration of the other roles' runs in seconds. The runs are short, because after a crash awty repeats the interrupted
-/// runs one after the other.
+/// runs one by one, and all must end before the long run ends.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
@@ -25,8 +25,8 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // Kills a worker of another role, because the crash must interrupt erin's long run, but the long run must not cause
-    // the crash.
+    // Crashes the server by killing a worker of a role other than erin. The crash interrupts erin's long run, but is
+    // not caused by that run.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

@@ -1,4 +1,5 @@
-//! Fills the queue of NOTIFY, so that COMMIT fails. A listener in an open transaction keeps the queue full.
+//! Fills PostgreSQL's NOTIFY queue, so that COMMIT fails. The queue stays full, because a listener with an open
+//! transaction does not read the notifications.
 //!
 //! This fault happens only on request, because filling the queue takes 8 GB of disk and most of a minute.
 
@@ -19,7 +20,7 @@ pub fn fill(shared: &Shared) -> bool {
     });
     let (Ok(_listener), Ok(mut filler)) = (listener, shared.connect("postgres", "postgres")) else { return false };
     let is_full = (0..ENOUGH).any(|_| is_refused(&mut filler, FILL));
-    // Small notifications fill the rest of the queue.
+    // The queue has no space left for a large notification, so small ones fill the rest.
     let is_full = is_full && (0..ENOUGH * 100).any(|_| is_refused(&mut filler, "NOTIFY nothing"));
     std::thread::park_timeout(WHILE);
     is_full

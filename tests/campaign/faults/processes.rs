@@ -26,8 +26,8 @@ pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
     catch::<bool>(shared, &sql).unwrap_or(false)
 }
 
-/// Terminates the launcher and waits for the new launcher. If a fault set the clock back before the restart, the
-/// postmaster would delay the restart.
+/// Terminates the launcher and waits for its restart, because the postmaster would delay the restart if a later fault
+/// set the clock back.
 pub fn terminate_launcher(shared: &Shared) -> bool {
     let is_another = |pid: i32| format!("SELECT true FROM pg_stat_activity WHERE {LAUNCHER} AND pid <> {pid}");
     let Some(pid) = catch::<i32>(shared, &format!("SELECT pid FROM pg_stat_activity WHERE {LAUNCHER}")) else {

@@ -19,8 +19,8 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
                 let row = client.query_one("SELECT clock_timestamp()", &[]).map_err(explain)?;
                 since = Some(row.get(0));
             }
-            // Ignores checks whose lease or pause ends far in the future, because leases and pauses last longer after a
-            // fault has set the clock back.
+            // A fault that sets the clock back moves the end of leases and pauses far into the future. Ignores the
+            // affected checks.
             let sql = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f WHERE NOT held AND next_check_at <= $1
                            AND NOT EXISTS (SELECT FROM awty_internal.lease AS l WHERE l.id = f.id AND l.expires_at > $1 + interval '30 s')
                            AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = f.job AND j.paused_until > $1 + interval '30 s')";

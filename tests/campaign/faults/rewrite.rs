@@ -123,7 +123,8 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // Restores the table's own fillfactor, because some tables, such as `in_flight`, are created with one.
+        // Restores the table's original fillfactor, because RESET alone would lose the fillfactor of tables such as
+        // `in_flight`.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));

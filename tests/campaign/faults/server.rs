@@ -31,8 +31,8 @@ pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     done
 }
 
-/// Time after which a server that has not recovered from a crash is killed and started again. If the startup process
-/// fails, PostgreSQL 18.6 stays in recovery mode forever, even without awty.
+/// Time limit for a server's recovery from a crash. Then the test kills and restarts the server, because PostgreSQL
+/// 18.6 itself stays in recovery mode forever if its startup process fails.
 const RESTARTED_AFTER: Duration = Duration::from_secs(30);
 
 pub fn be_up(cluster: &mut Cluster, shared: &Shared) {
