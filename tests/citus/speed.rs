@@ -2,7 +2,7 @@
 
 use crate::place::Place;
 
-/// The runs of `tell` write on other nodes, so that Citus commits them in two phases.
+/// Checks per node. `tell` has fewer, because its writes on other nodes need slow two-phase commits.
 const PER_NODE: [(&str, i64); 3] = [("one", 10_000), ("set", 10_000), ("tell", 1_000)];
 
 const JOBS: &[&str] = &[

@@ -1,5 +1,5 @@
-//! Disturbs the cluster, for example by a switchover or a killed primary. An event returns an error only if the cluster
-//! does not recover in time.
+//! Disturbs the cluster, for example by killing the primary. Each disturbance returns an error only if the cluster does
+//! not recover in time.
 
 use crate::place::{ELECTED_WITHIN, Place};
 use crate::random::Random;

@@ -30,7 +30,7 @@ pub struct Verdict {
     pub alerts: usize,
     pub lost_by_failover: usize,
     pub repeated_by_failover: usize,
-    /// Number of runs that a former primary began after another server had become the primary.
+    /// Number of runs that a former primary started after the promotion of another server.
     pub on_cut_off: usize,
     pub violations: Vec<String>,
 }

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// A test must last at least this many minutes to write docs/failover.md.
+/// Minimum duration, in minutes, of a test whose results replace docs/failover.md.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {

@@ -46,8 +46,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// Returns whether etcd offers its v2 interface, which the test prefers. With v3, an old primary that wakes up from a
-/// freeze could become the leader again (Patroni 3.0.2), and the new primary's commits would be lost.
+/// Returns whether etcd offers its v2 interface. With v3, Patroni 3.0.2 can make a frozen old primary the leader again
+/// and lose the new primary's commits.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

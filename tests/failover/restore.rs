@@ -1,5 +1,4 @@
-//! A restored server must run no checks before `awty.adopt()`. Afterwards, the runs of all restored orders must take
-//! effect.
+//! A restored server must run no checks before `awty.adopt()`. Afterwards, each late order must get its alert.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};
