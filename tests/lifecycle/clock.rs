@@ -52,8 +52,8 @@ fn nothing_runs_twice_when_the_clock_is_set_back() {
     shop.job("note", NOTE, "");
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
-    // Sets `skip` after the first run. Otherwise, awty could skip the first check, because awty may start in this
-    // database after the check is due.
+    // Sets `skip`, which drops late checks, only after the first run, because a slow start of awty could make the first
+    // check late.
     shop.run("SELECT awty.alter('note', on_missed => 'skip')");
     shop.schedule("2", "note", "after => '5 minutes'");
     shop.cluster.set_clock(-3600);

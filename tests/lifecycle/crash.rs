@@ -1,12 +1,11 @@
-//! Each check takes effect once, even after a crash, a signal or a restart.
+//! Each check commits its effects exactly once, despite crashes, signals and restarts.
 
 use awty_testkit::fixture::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Maximum time until a check ends. It is shorter than the minute between two searches for forgotten checks (promise
-/// P5).
+/// Maximum time until a check ends. A minute would be too long, because awty finds forgotten checks within a minute.
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);

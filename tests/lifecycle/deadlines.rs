@@ -39,7 +39,7 @@ struct Agreement {
     watch: &'static str,
     done: &'static str,
     levels: &'static [&'static str],
-    /// Opening hours between the last reminder and level 1.
+    /// Office hours between the last reminder and the deadline (level 1).
     remind: Option<&'static str>,
 }
 
@@ -157,7 +157,7 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     // `awty.travel()` runs the due checks before it returns, so the alert has reached each level that is due.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // Ignores tickets that begin to wait near a level's due time, because `awty.travel()` ends at an inexact time.
+    // Ignores tickets that begin to wait within 2 minutes of a deadline, because the simulated time is less exact.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(

@@ -136,7 +136,7 @@ fn a_restore_from_an_archive_is_complete() {
     }
 }
 
-/// Logical replication does not copy the state of sequences, so the copy could use an id again.
+/// Logical replication does not copy sequences, so `awty.adopt()` must ensure that new rows get unused ids.
 #[test]
 fn an_adopted_copy_gives_no_number_again() {
     let shop = source();

@@ -54,8 +54,8 @@ fn a_notification_reaches_its_listeners() {
 
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    // Tests a run with a temporary table and a run without, because awty cleans a session in a transaction only if the
-    // session has a temporary schema.
+    // Tests runs with and without a temporary table, because the cleanup after a run needs a transaction only to drop
+    // temporary tables.
     nothing_is_left_of("CREATE TEMPORARY TABLE leftover (a integer);");
     nothing_is_left_of("");
 }

@@ -117,8 +117,8 @@ fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
         "SELECT count(awty.schedule('o', i::text, 'bad', after => '0')) FROM generate_series(1, {CHECKS}) AS i"
     ));
     shop.await_true("the storm to pass", "SELECT count(*) = 0 FROM awty.future_job");
-    // awty logs only some of the failures. One more failure after a minute makes awty log the number of the other
-    // failures.
+    // awty logs only some of the failures. One more failure, a minute later, makes awty log the number of failures that
+    // it left out.
     shop.schedule("1", "bad", "after => '61 s'");
     let told = |log: &str| {
         let entries = log.matches("ended as failed").count() as u64;

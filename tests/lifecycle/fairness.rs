@@ -51,7 +51,7 @@ fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
           "SELECT awty.schedule('at once', n::text, 'r2', at => now() + interval '2 s') FROM generate_series(1, 300) AS n"],
     );
     shop.await_true("the backlog to be done", "SELECT count(*) = 300 FROM awty.future_job_history WHERE job = 'r2'");
-    // Role `r2` has 3 s of work. If `r2` could run only 50 ms in each second, the work would take a minute.
+    // Role `r2` must finish 3 s of work within 50 s. At only 50 ms per second, the work would take a minute.
     let in_time = "SELECT EXISTS (SELECT FROM awty.future_job WHERE job = 'r1')";
     assert!(shop.cluster.value::<bool>("postgres", in_time), "the backlog was not done when the last slot came");
 }

@@ -24,7 +24,7 @@ fn compile(cluster: &Cluster) -> String {
     object.display().to_string()
 }
 
-/// An error that a library catches during an abort makes PostgreSQL's counter of held interrupts negative. awty must
+/// If a library catches an error during an abort, PostgreSQL's counter of held interrupts becomes negative. awty must
 /// release its lock even then.
 #[test]
 fn an_error_that_a_library_catches_at_an_abort_stops_no_process() {

@@ -61,8 +61,8 @@ fn a_check_that_asks_too_often_ends_as_exhausted() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(what, ' ' ORDER BY n) FROM shop.note").trim(), "0 1 2");
 }
 
-/// A run returns the next due time of its check. The check ends if the next due time is not after the current one. A
-/// later time that has already passed counts as the next whole second.
+/// A run returns the next due time of its check. The check ends if the next due time is not after the current one. awty
+/// replaces a later time that has already passed by the next whole second.
 #[test]
 fn a_check_that_makes_no_progress_ends_as_past() {
     let shop = Shop::open();

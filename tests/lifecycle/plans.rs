@@ -1,5 +1,5 @@
-//! Each statement must use an index, even if PostgreSQL planned the statement while the tables were empty, because
-//! PostgreSQL keeps the plan until ANALYZE.
+//! Each statement must use an index, even in a plan that PostgreSQL made for empty tables. PostgreSQL keeps such a plan
+//! until ANALYZE, although the tables grow.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;
@@ -24,7 +24,7 @@ const SORTED: &[(&str, &str)] = &[
     ("hold::first_end", "one row of each job"),
     ("hold::jobs_passed", "the jobs that have holds to end"),
 ];
-/// These statements may read a whole index, because the index is small or the statement stops early.
+/// Statements that may scan an index without a condition, because the index is small or the scan stops early.
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
     ("inspected::select_first_per_role", "job_role_idx"),
@@ -39,7 +39,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"),                      // stops at the first row
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // stops at the first row
 ];
-/// Each run or each call executes these statements. An entry also names the table and the required index.
+/// Statements that each run or each call executes, each with its table and the required index.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),
@@ -123,8 +123,8 @@ struct Plan<'a> {
     statement: &'a str,
     scans: Vec<Scan>,
     sorts: bool,
-    /// True if the plan evaluates `NOT IN` for an array without a hash table, so that PostgreSQL compares each row with
-    /// each value.
+    /// True if the plan evaluates `NOT IN` for an array but builds no hash table. PostgreSQL then compares each row
+    /// with each value.
     needs_hash: bool,
 }
 

@@ -2,7 +2,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Maximum time until a check ends. It is shorter than the minute between two searches for forgotten checks.
+/// Maximum time until a check ends. A minute would be too long, because awty finds forgotten checks within a minute.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {

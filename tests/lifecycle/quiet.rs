@@ -118,7 +118,7 @@ fn what_is_refused_leaves_nothing_behind() {
         assert_eq!(said, ("22023", format!("argument \"{argument}\" must be in the future")));
     }
     assert!(shop.cluster.value::<bool>("postgres", NOTHING_HELD));
-    // A check that awty holds after crashes has no row in the table of holds.
+    // A check that awty holds after crashes has no row in `awty_internal.hold`.
     shop.cluster.execute("postgres", &["UPDATE awty.future_job SET held = true"]);
     let until = "SELECT awty.hold('orders', '1', held_until => now() + interval '1 h')";
     let refused = refusal(&mut client, until);
@@ -236,7 +236,7 @@ fn a_hold_of_a_running_occurrence_ends() {
     );
 }
 
-/// A run copies the hold of its check to the check of the next occurrence.
+/// A hold on a running check of a repeating job also applies to the next check.
 #[test]
 fn a_hold_that_is_changed_during_the_run_keeps_the_change() {
     let shop = Shop::open();

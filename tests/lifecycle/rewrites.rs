@@ -1,5 +1,5 @@
-//! A statement that needs an exclusive lock on the table gets the lock between two runs, because each run has its own
-//! transaction.
+//! A statement that needs an exclusive lock on awty's table gets the lock between two job runs, because each run has
+//! its own transaction.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -20,7 +20,7 @@ fn open() -> Shop {
 fn open_on(server: Builder) -> Shop {
     let server = server.set("shared_buffers", "16MB").set("autovacuum", "off");
     let shop = Shop::on(server.set("log_error_verbosity", "verbose").start());
-    // A busy machine needs minutes for the statements that a test executes during a run.
+    // A run may need minutes on a busy machine, because the test executes statements during the run.
     shop.job("gated", &gated(), ", timeout => '10 min'");
     shop
 }
@@ -70,8 +70,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// A worker must not use a row's old position after VACUUM FULL has made the table smaller. PostgreSQL 16 and later
-/// could put another table's page at the missing position.
+/// After VACUUM FULL has made the table smaller, a worker must not read a row's old position past the end. PostgreSQL
+/// 16 and later could put another table's page there.
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();

@@ -5,7 +5,7 @@ use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
 const CHECKS: i64 = 2_000;
-/// Duration of a slow flush to disk. The runs between two flushes usually take only 20 ms.
+/// Duration of a flush to the slow disk, longer than the usual 20 ms of runs between two flushes.
 const FLUSH: Duration = Duration::from_millis(50);
 
 #[test]

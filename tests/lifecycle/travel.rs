@@ -191,8 +191,8 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Runs in `awty.travel()` are subtransactions. If each run locked its check's row, the row's list of lockers would
-/// grow, and all later runs would read this list.
+/// Runs in `awty.travel()` must not lock their check's row. Each run is a subtransaction, so each such lock would add
+/// an entry to the row's list of lockers.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

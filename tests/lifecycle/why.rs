@@ -5,7 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// True if the cause does not keep awty from starting a run. The test then locks the check, so that no run starts.
+    /// True if awty would start a run despite the cause. The test then locks the check's row to prevent the run.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,
@@ -71,8 +71,8 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             finding: "nothing runs in this database",
         },
         Cause {
-            // Restarts the server, because the inspection after a restart compares the stored identity with the
-            // identity of the installation.
+            // Restarts the server, because awty then compares the stored identity with the identity of the
+            // installation.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
             fails: false,
@@ -259,7 +259,8 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     let days = "SELECT sum(checks) = 7 AND count(*) = 7 FROM awty.forecast('7 days')";
     assert!(shop.cluster.value::<bool>("postgres", days));
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job"]);
-    // Until the next inspection, `awty.doctor()` may also report that the last inspection waited for this test's lock.
+    // Waits, because `awty.doctor()` may for a while also report that awty's inspection had to wait for this test's
+    // lock.
     shop.await_true(
         "the one finding",
         "SELECT array_agg(finding) = ARRAY['the repetition of job \"nightly\" for \"job\" \"nightly\" has no pending check'] FROM awty.doctor()",

@@ -82,8 +82,8 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// A call of 8 s that starts on time misses two due times of a schedule with a period of 3 s. A call that starts 2 s
-/// late ends 10 s after its planned time, so it misses three.
+/// With a period of 3 s, a call that ends 8 s after its planned time misses two due times (at 3 s and 6 s). A call that
+/// ends after 10 s misses three.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {
     let http = Http::open();

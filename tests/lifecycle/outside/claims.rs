@@ -181,13 +181,12 @@ fn a_claim_of_several_jobs_reads_past_ten_thousand_leases_at_most() {
         let rows = claim.query("SELECT job FROM awty.claim('{a,b,c,d,mail}', 'tester', 100)", &[]).unwrap();
         let after: i64 = claim.query_one(read, &[]).unwrap().get(0);
         claim.commit().unwrap();
-        // The limit of 15,000 lets a claim read the 6,000 leased checks of one busy job twice, but not the checks of
-        // all busy jobs.
+        // A claim may read the 6,000 leased checks of one busy job twice, but not the 24,000 of all busy jobs.
         assert!(after - before < 15_000, "{} checks were read", after - before);
         rows.iter().map(|row| row.get(0)).collect()
     };
     assert!(claimed().contains("mail"));
-    // Claims once for each busy job, because one claim counts all leases of only one busy job.
+    // Claims four times, because each claim can count all leases of only one of the four busy jobs.
     for _ in BUSY {
         claimed();
     }

@@ -139,8 +139,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // Moves the time of the first failure forward by an hour, so that the circuit breaker stays closed. The breaker
-    // opens only when the first failure is ten seconds old.
+    // Moves the time of the first failure into the future. The circuit breaker then stays closed, because it opens only
+    // when the first failure is ten seconds old.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");

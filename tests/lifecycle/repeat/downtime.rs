@@ -121,8 +121,8 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // Between the starts of the first two runs, awty chose the oldest planned time that was at most 3 s old for the
-    // second run.
+    // awty schedules the second run between the starts of the first two runs, for the oldest planned time that is then
+    // at most 3 s old.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

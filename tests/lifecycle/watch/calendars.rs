@@ -146,8 +146,8 @@ fn due_times_are_evaluated_as_the_owner_of_the_table() {
     assert_eq!(refused.code().unwrap().code(), "42704", "{refused:?}");
 }
 
-/// If awty finds no due time within ten years, the row's check is due after the job's `max_horizon`. If the calendar's
-/// time zone is unknown, the calendar counts as always open.
+/// If awty finds no due time within ten years, awty checks the row after the job's longest delay (`max_horizon`). A
+/// calendar with an unknown time zone counts as always open.
 #[test]
 fn a_calendar_fails_no_write() {
     let shop = shop(OFFICE, "since => 'placed_at', calendar => 'office', within => '8 hours', escalate => '{3 days}'");
@@ -207,7 +207,7 @@ fn nothing_is_told_in_closed_time_with_a_slot_of_an_hour() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     journey.batch_execute("INSERT INTO shop.orders SELECT n, awty.now() + n * interval '37 minutes' FROM generate_series(1, 200) AS n").unwrap();
-    // The pause ends on the evening of an open day, when many checks are overdue.
+    // Ends the pause on the evening of an open day, so that many overdue checks run after closing time.
     journey
         .batch_execute(
             "SELECT awty.pause('orders', paused_until => (SELECT min(day) + interval '20 hours 30 minutes'

@@ -20,8 +20,8 @@ fn solving() -> Shop {
     shop
 }
 
-/// Lists the keys of the rows whose call of `call_cleared` is pending or has run. `pending 1; solved 2` means that only
-/// the call for row 2 has run.
+/// Lists the rows whose call of `call_cleared` is pending, then the rows whose call has run, for example `pending 1;
+/// solved 2`.
 fn calls(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",

@@ -15,7 +15,7 @@ const RULES: &str = "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00
     SELECT awty.watch('shop.orders', rule => 'own', due => $$awty.due(placed_at, '4 hours', 'always')$$, until => $$status = 'SHIPPED'$$,
         call => 'shop.tell')";
 
-/// Returns random SQL that locks a row before the row's alert, because a fixed order of locks avoids deadlocks.
+/// Returns random SQL. Each statement locks a row before the row's alert, so that concurrent sessions do not deadlock.
 fn step(session: u64, n: u64) -> String {
     let dice = (session * 7919 + n * 104_729).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17;
     let (row, rule) = (dice / 97 % ROWS, if (dice / 7).is_multiple_of(2) { "promise" } else { "own" });
@@ -92,8 +92,8 @@ fn eight_sessions_change_everything_at_once() {
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
     let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
     shop.await_true("all to be met and told", left);
-    // Counts alerts whose column `told` differs from the number of calls. Ended alerts of the rule `promise` also need
-    // exactly one call of `call_cleared`.
+    // Counts alerts whose column `told` differs from the number of runs of `call`. Ended alerts of the rule `promise`
+    // also need exactly one run of `call_cleared`.
     let wrong = "SELECT count(*) FROM awty.alert AS a LEFT JOIN (
             SELECT alert, count(*) FILTER (WHERE NOT cleared) AS told, count(*) FILTER (WHERE cleared) AS cleared FROM shop.told GROUP BY alert) AS t
             ON t.alert = a.id

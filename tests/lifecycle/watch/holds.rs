@@ -29,7 +29,7 @@ fn held(shop: &Shop) -> String {
     )
 }
 
-/// An alert that has reached its last level has no check.
+/// An alert at its last escalation level has no pending check.
 #[test]
 fn a_held_alert_is_told_again_after_its_release() {
     let shop = telling("");
@@ -99,8 +99,8 @@ fn a_hold_ends_at_its_time() {
     assert!(shop.cluster.value::<bool>("postgres", next));
 }
 
-/// Without `since`, awty stores the time at which a row begins to wait. The end of a hold must not change the stored
-/// time.
+/// Without `since`, awty itself stores when a row's deadline clock started. The end of a hold must not change the
+/// stored start.
 #[test]
 fn a_hold_keeps_the_start_of_the_clock() {
     let shop = watched("");

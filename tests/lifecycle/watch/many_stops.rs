@@ -32,8 +32,8 @@ const ORACLE: &str = "
         RETURN due;
     END $$";
 
-/// Returns for each rule whether its stops are correct, whether its check is due at the correct time, and how many
-/// stops the rule has.
+/// Returns for each rule whether the stored stops of its clock are correct, whether its check is due at the correct
+/// time, and the number of stops.
 const COMPARED: &str = "
     SELECT string_agg(concat_ws(' ', f.job, s.stops = shop.stops(), f.next_check_at = awty.next_slot(due.at),
         (SELECT count(*) FROM unnest(s.stops))), ', ' ORDER BY f.job)

@@ -51,12 +51,13 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // Waits until awty has read the existing rows. A row that changes before this reading gets a check that some tests
+    // Waits until awty has read the existing rows, because an earlier change of a row would add a check that some tests
     // do not expect.
     await_walked(shop);
 }
 
-/// Lists open alerts as `row:level`, and the rows with a check that is not held, for example `late 1:2; pending 1 3`.
+/// Returns `late 1:2; pending 1 3` if row 1 has an open alert at level 2, and rows 1 and 3 have checks that are not
+/// held.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

@@ -21,8 +21,8 @@ const WRONG: &str = "SELECT coalesce(string_agg(concat_ws(' ', a.entity_key, a.l
     WHERE a.open > 1 OR o.id IS NULL OR o.status <> 'UNSHIPPED' OR o.placed_at IS NULL OR o.placed_at + interval '2 s' > now()
         OR a.since <> o.placed_at";
 
-/// Finds late rows that should have an alert but have none. Compares their due time with the latest due time of a
-/// finished check. Does not use the clock, because awty may lag behind the clock on a slow machine.
+/// Finds late rows without an alert. A row is late if a check with a later due time has finished. The clock proves
+/// nothing, because awty may lag behind the clock on a slow machine.
 const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FROM awty.future_job AS f WHERE f.entity_key = o.id::text)), E'\\n'), '')
     FROM shop.orders AS o LEFT JOIN awty.alert AS a ON a.entity_key = o.id::text AND a.cleared_at IS NULL
     WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND a.id IS NULL

@@ -74,7 +74,7 @@ fn a_replaced_calendar_moves_pending_checks_in_both_directions() {
     );
 }
 
-/// Without `since`, a row begins to wait when it is inserted.
+/// Without `since`, a row's deadline counts from the insertion of the row.
 #[test]
 fn a_row_keeps_the_start_of_its_clock() {
     let shop = shop();

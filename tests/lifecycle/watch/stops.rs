@@ -176,7 +176,7 @@ fn a_rule_without_since_keeps_the_start_of_the_clock() {
     assert_eq!(since, start);
 }
 
-/// If an update bypasses the triggers, awty notices that the row's clock is stopped only at the row's next check.
+/// An update that bypasses the triggers stops the row's deadline clock only at the next check of the row.
 #[test]
 fn a_check_sees_what_triggers_have_missed() {
     let shop = shop();
@@ -264,8 +264,8 @@ fn only_a_rule_that_stops_has_a_trigger_for_stops() {
     assert_eq!(shop.cluster.value::<i64>("postgres", count), 4);
     watch(&shop, &format!("since => 'placed_at', within => '3 hours', {STOPPED}, replace => true"));
     let stopping: String = shop.cluster.value("postgres", triggers);
-    // The DELETE trigger of a rule with `stopped` has no WHEN condition, because awty must delete the stored stops of
-    // each deleted row.
+    // The DELETE trigger of a rule whose clock can stop has no WHEN condition, because awty must delete the stored
+    // stops of each deleted row.
     let others = |triggers: &str| -> Vec<String> {
         let added = |line: &&str| line.contains("awty_orders_stopped ") || line.contains("awty_orders_delete ");
         triggers.lines().filter(|line| !added(line)).map(str::to_owned).collect()

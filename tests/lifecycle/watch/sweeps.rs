@@ -38,7 +38,8 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// A change of a rule requests a sweep in the same transaction, because a crash could lose a later request.
+/// A change of a rule schedules a re-check of open alerts in the same transaction, so that no crash can lose the
+/// re-check.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");

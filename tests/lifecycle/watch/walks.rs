@@ -1,4 +1,4 @@
-//! If rows are older than their rule, awty reads the rows in several portions.
+//! When a rule is created, awty reads the existing rows of the table in several portions.
 
 use super::{LATE, ORDERS, await_state, await_walked, refusal, state, watch};
 use awty_testkit::Signal;
@@ -127,7 +127,7 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     shop.run(ORDERS);
     shop.run(&format!("INSERT INTO shop.orders SELECT n, now() - n % 2 * interval '1 hour', CASE n % 10 WHEN 0 THEN 'SHIPPED' ELSE 'UNSHIPPED' END FROM generate_series(1, {ROWS}) AS n"));
     let taken = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'orders'";
-    // Makes the rows slow to read, because the test needs many runs for one reading of the table.
+    // Makes the rows slow to read, so that awty needs many runs to read the whole table.
     shop.run("CREATE FUNCTION shop.slow(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS $$ BEGIN IF id % 2 = 0 THEN PERFORM pg_sleep(0.0001); END IF; RETURN true; END $$;
         BEGIN; SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED' AND shop.slow(id) OR NOT shop.slow(id)$$, within => '3 hours'); SELECT awty.alter('orders', timeout => '4 s', retry_after => '1 s'); COMMIT");
     let worker = shop.cluster.await_that("the walk to be in the middle", awty_testkit::PATIENCE, || {
