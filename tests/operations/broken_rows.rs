@@ -107,8 +107,8 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Checks that the jobs without broken rows still run, before and after a crash. After a crash, awty also reads its
-/// list of interrupted runs, in which the test has broken rows.
+/// Checks that the jobs without broken rows still run, before and after a crash. After a crash, awty also reads the
+/// broken rows of `awty_internal.in_flight`.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

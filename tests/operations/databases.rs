@@ -48,7 +48,8 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         number_of_databases(),
         late.fold(f64::MIN, f64::max)
     );
-    // Waits until awty has had no connection for `AWAY`, which is longer than a worker or an inspection lasts.
+    // Waits until no awty process has been connected to a database for `AWAY`, because an idle server needs no
+    // connections.
     let connected =
         "SELECT count(*) FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
     let mut since = Instant::now();

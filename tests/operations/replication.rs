@@ -35,8 +35,7 @@ fn a_database_moves_by_logical_replication() {
     old.run(
         "SELECT awty.schedule('orders', 'pending ' || n, 'note', after => '9 days') FROM generate_series(1, 30) AS n",
     );
-    // Waits until all tables are copied, because awty would create no partitions if its table of jobs were still empty
-    // after the restart.
+    // Waits until all tables are copied, because awty creates no partitions while its table of jobs is empty.
     let copied = "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel";
     new.await_sql("postgres", "the copy of each table", copied);
     new.await_sql("postgres", "the pending checks", "SELECT count(*) = 30 FROM awty.future_job");

@@ -118,8 +118,8 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Runs the upgrade script once without each of its statements. Returns all catalog entries that were missing after one
-/// of the runs.
+/// For each statement of the upgrade script, runs the script without that statement. Returns all catalog entries that
+/// were then missing.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
