@@ -51,7 +51,8 @@ fn target_standing(
 }
 
 calls! {
-    /// A block lasts at most [`ASKED`], because every role with the right to claim can block a target.
+    /// Blocks a target for a limited time ([`ASKED`]), because even roles that may only claim checks can call this
+    /// function.
     fn block_for_now -> bool = block;
 }
 

@@ -192,7 +192,8 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// A report shows that the target is up, unless it says that the target is down or that the call was not started.
+    /// Even a failed call shows that the target is up, unless the report says that the target is down or that the call
+    /// was not started.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),

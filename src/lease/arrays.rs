@@ -1,5 +1,5 @@
-//! Invariant: before a call changes anything, it refuses every array that is not as long as the array of leases. A NULL
-//! array means NULL for each lease.
+//! Invariant: before a call changes anything, it refuses an array that is neither NULL nor as long as the array of
+//! leases.
 
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CLAIMED_JOBS, MAX_JOB, MAX_LEASES};

@@ -34,8 +34,8 @@ use std::time::Duration;
 /// A claim searches at most this many times, because each search may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// A claim of several jobs first handles expired leases and checks that cannot run. This constant limits how many of
-/// each, so that other roles' claims do not wait.
+/// Limits how many expired leases a claim of several jobs handles, and how many checks that cannot run. Without a
+/// limit, other roles' claims would wait.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 /// Limits the time that a claim of several jobs spends on repetitions, because finding a repetition's next time may

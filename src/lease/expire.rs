@@ -1,5 +1,5 @@
-//! Invariant: a lease is locked before its check. The check is locked without waiting, so no deadlock is possible. If a
-//! client has locked the check, a later call ends the lease.
+//! Invariant: a lease is locked before its check. If a client has locked the check, the lease is left for a later call,
+//! so no deadlock is possible.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
@@ -21,8 +21,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 pub const PIECE: i64 = 1000;
-/// A sweep spends at most this time on each role's jobs with repetitions, because the search for a repetition's next
-/// time may take milliseconds.
+/// Time limit for the expired leases of one role's repeating jobs, because finding the next time of a repetition may
+/// take milliseconds.
 const OF_ROLE: Duration = Duration::from_millis(200);
 
 /// Ends expired leases, but only a limited number for each job, so that a job with many locked checks does not delay

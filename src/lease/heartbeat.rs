@@ -47,8 +47,8 @@ fn beat(args: &Args) -> Result<Vec<Option<i64>>> {
     if !until.is_empty() {
         until.sort_unstable();
         alive.extend(lease::extend(&until));
-        // `extend` skips a lease that another session has locked in order to store the worker's report. Such a lease
-        // counts as alive until its expiry.
+        // A lease that `extend` has skipped is alive until its expiry. Another session has locked the lease to store
+        // the worker's report.
         let others =
             until.iter().map(|(number, _)| *number).filter(|number| !alive.contains(number)).collect::<Vec<_>>();
         let now = clock::now();

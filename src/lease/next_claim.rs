@@ -17,7 +17,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// `awty.next_claim_in()` reads this many due checks before it searches all targets.
+/// Number of the oldest due checks that `awty.next_claim_in()` reads. If more checks may be due, the function also
+/// visits further targets.
 const LOOK: usize = 10;
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);

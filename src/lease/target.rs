@@ -1,4 +1,4 @@
-//! Chooses the checks for which a claim gives leases.
+//! Chooses the due checks that a claim hands out to an external worker.
 //!
 //! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than its limits allow. A
 //! session that removes rows that claims read must first take this lock.

@@ -25,8 +25,8 @@ statement! {
 }
 
 statement! {
-    /// Returns whether the job has a due check without a lease, and when its next check is due. If `is_cut`, the list
-    /// of leases is incomplete, so `is_due` is false.
+    /// Returns whether the job has a due check without a lease, and when its next check is due. If `is_cut`, returns
+    /// `false`, because `live` lacks some of the leases.
     pub fn ahead(job: &Text, now: Time, live: &Live, is_cut: bool) -> Ahead = query_latest(read_ahead),
     c"SELECT CASE WHEN NOT $4
               THEN (SELECT true FROM awty.future_job AS f
@@ -113,7 +113,7 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// Skips a locked lease, because the transaction that stores its report may take long.
+// Skips locked leases, because a heartbeat must not wait for a session that stores a worker's report.
 statement! {
     fn extend_all(numbers: Vec<i64>, until: &[Time]) -> Vec<i64> = query,
     c"UPDATE awty_internal.lease AS l SET expires_at = greatest(l.expires_at, g.until)

@@ -12,7 +12,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 statement! {
-    /// Reads at most `most` leases, those that expire first. The targets are needed for [`Live::in_flight`] only.
+    /// Reads up to `most` unexpired leases, the earliest expiry first. Only [`Live::in_flight`] needs the targets.
     pub fn read(job: &Text, now: Time, most: Option<i64>, with_targets: bool) -> Live = query_latest,
     c"SELECT pg_catalog.array_agg(l.id), pg_catalog.array_agg(l.entity_name) FILTER (WHERE $4), pg_catalog.count(*),
           pg_catalog.min(l.expires_at)
@@ -20,8 +20,7 @@ statement! {
             WHERE x.job = $1 AND x.expires_at > $2 ORDER BY x.expires_at LIMIT $3) AS l"
 }
 
-/// Leases of a job that have not expired. As a parameter of an SQL statement, a value of this type becomes an array of
-/// the leased checks' ids.
+/// A job's unexpired leases. SQL statements receive the ids of the leased checks as an array.
 pub struct Live {
     checks: Arg,
     targets: Arg,
@@ -62,7 +61,7 @@ fn count(targets: Arg) -> HashMap<Text, u32> {
     // SAFETY: `targets` is an array of texts, which lives as long as the memory of the call.
     let targets = targets.and_then(|targets| unsafe { array::elements(targets, TEXT) });
     for target in targets.into_iter().flatten() {
-        // SAFETY: `target` is a text of the array.
+        // SAFETY: `target` is an element of an array of texts.
         if let Some(target) = target.and_then(|target| unsafe { Text::from_datum(target, false) }) {
             *counts.entry(target).or_default() += 1;
         }

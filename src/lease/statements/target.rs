@@ -1,6 +1,8 @@
 //! Invariant: claims and reports never wait for each other, because they write different rows. A claim writes token
-//! buckets under the lock on the job's claims. A report writes circuit breakers under the target's lock, and skips a
-//! locked target.
+//! buckets, and a report writes circuit breakers.
+//!
+//! A claim writes under the lock on the job's claims. A report writes under the target's lock, and skips a locked
+//! target.
 
 use super::lease::DueCheck;
 use super::live::Live;
@@ -154,9 +156,10 @@ statement! {
 
 // Reads the targets one by one by index, so that the cost does not depend on the number of checks.
 statement! {
-    /// Returns targets of the job, and whether each target is due. A target is due if a claim can give a lease for one
-    /// of its checks. Stops after `steps` targets, or as soon as `due` of them are due. `OFFSET 0` keeps PostgreSQL
-    /// from computing `is_due` twice.
+    /// Returns targets of the job, and whether each has a due check without a lease. Stops after `steps` targets, or as
+    /// soon as `due` of them have such a check.
+    ///
+    /// `OFFSET 0` keeps PostgreSQL from computing `is_due` twice.
     pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize, live: &Live) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           SELECT $2 COLLATE \"C\", false, 0, 0
