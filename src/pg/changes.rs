@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Number of changes to rows of `awty.job`, `awty.rule` and `awty.calendar`. Triggers tell all sessions about a change
-/// by a cache invalidation for the type `awty_internal.change`.
+/// Counts changes to rows of `awty.job`, `awty.rule` and `awty.calendar`. Triggers announce each change to all sessions
+/// (see [`rows_changed`]).
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -45,8 +45,8 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// Tells all sessions that a row has changed, with a cache invalidation for an unused type. Thousands of invalidations
-/// for a table would make its queries fail, because PostgreSQL handles such invalidations recursively.
+/// Tells all sessions that a row has changed, through PostgreSQL's cache invalidation. Invalidates an unused type,
+/// because thousands of recursive invalidations of a table would make its queries fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.

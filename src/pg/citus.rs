@@ -17,7 +17,9 @@ struct Citus {
 static CITUS: OnceLock<Option<Citus>> = OnceLock::new();
 
 /// Makes Citus commit in two phases. With one phase, a crash could leave a run committed only on another node, and awty
-/// would repeat the run. Also flushes the local commit record, because Citus commits the other nodes after this record.
+/// would repeat the run.
+///
+/// Also flushes the local commit record, because Citus commits the other nodes after this record.
 pub fn before_commit() {
     let Some(citus) = CITUS.get_or_init(find) else { return };
     // SAFETY: both functions only read or set a variable of Citus, and raise no ERROR.

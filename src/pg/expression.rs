@@ -238,8 +238,8 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     // SAFETY: each cast matches the node's tag.
     unsafe {
         match (*node).type_ {
-            // Many casts to text depend on settings, although PostgreSQL marks them as immutable. A cast to a domain
-            // evaluates its constraint, which may be any expression.
+            // Reports every cast to text, because many depend on settings, although PostgreSQL marks them as immutable.
+            // Reports every cast to a domain, because the domain's constraint may be any expression.
             pg_sys::NodeTag::T_CoerceViaIO
             | pg_sys::NodeTag::T_CoerceToDomain
             | pg_sys::NodeTag::T_SQLValueFunction

@@ -31,7 +31,7 @@ unsafe fn insert_into<const N: usize>(
     columns: &[Column; N],
     rows: &[[Option<pg_sys::Datum>; N]],
 ) -> usize {
-    // SAFETY: the calls are those of COPY FROM on an open table, and `estate` is freed last.
+    // SAFETY: the table is open, and the code makes the same calls as PostgreSQL's COPY FROM. `estate` is freed last.
     unsafe {
         let estate = pg_sys::CreateExecutorState();
         let memory = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);

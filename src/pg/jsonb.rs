@@ -6,7 +6,7 @@ use std::ffi::CStr;
 /// digits, so a small value can become a huge text.
 pub unsafe fn has_longer_numbers(value: pg_sys::Datum, max: usize) -> bool {
     let mut length = 0;
-    // SAFETY: the caller passes a jsonb, and only a numeric item is read as a numeric.
+    // SAFETY: the caller passes a jsonb, and the code checks an item's type before reading the item as a numeric.
     unsafe {
         let value = pg_sys::pg_detoast_datum(value.cast_mut_ptr()).cast::<pg_sys::Jsonb>();
         let mut iterator = pg_sys::JsonbIteratorInit(&raw mut (*value).root);

@@ -55,7 +55,7 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
         nest
     };
     let result = body();
-    // SAFETY: `nest`, `user` and `context` describe the state before `body`.
+    // SAFETY: `nest`, `user` and `context` were saved above, before `body` ran.
     unsafe {
         // Passes `false`, so that settings that a user's code has changed get their old values again.
         pg_sys::AtEOXact_GUC(false, nest);

@@ -54,8 +54,8 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Purpose of a transaction, which decides the locks on awty's tables. The transaction takes the strongest lock on each
-/// table first, because a later upgrade from a read lock could deadlock with REINDEX.
+/// Decides which locks a transaction takes on awty's tables. Each table gets its strongest lock at once, because a
+/// later upgrade from a read lock could deadlock with REINDEX.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,

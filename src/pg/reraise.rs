@@ -51,7 +51,7 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {
-            // SAFETY: `carried` points to an ERROR, whose message is a C string.
+            // SAFETY: `carried.0` points to a copied ERROR, whose message is a C string.
             let (code, message) = unsafe { ((*carried.0).sqlerrcode, CStr::from_ptr((*carried.0).message)) };
             let message = text::message(&message.to_string_lossy(), MAX_MESSAGE).to_string();
             std::panic::panic_any(ErrorReport::new(code.into(), message, "awty"))

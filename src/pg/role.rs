@@ -13,8 +13,8 @@ pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, || unheard(body))
 }
 
-/// Hides the messages of `body` from the client after SET ROLE, because the client may not trust the current role.
-/// `client_min_messages` would not suffice, because `body` could change it.
+/// Hides the messages of `body` from the client after SET ROLE, because `body` may be code of a role that the client
+/// does not trust. `client_min_messages` would not suffice, because `body` could change it.
 fn unheard<R>(body: impl FnOnce() -> R) -> R {
     struct Heard(pg_sys::CommandDest::Type);
     impl Drop for Heard {
@@ -23,7 +23,7 @@ fn unheard<R>(body: impl FnOnce() -> R) -> R {
             unsafe { pg_sys::whereToSendOutput = self.0 };
         }
     }
-    // SAFETY: `Heard` restores the changed variable, even while an ERROR unwinds.
+    // SAFETY: dropping `_heard` restores the variable, also after an ERROR.
     let _heard = unsafe {
         (pg_sys::GetOuterUserId() != pg_sys::GetSessionUserId()).then(|| {
             let heard = Heard(pg_sys::whereToSendOutput);

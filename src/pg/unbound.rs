@@ -24,7 +24,7 @@ mod c {
         pub fn disable_timeout(id: c_int, keep_indicator: bool);
         // Declared in commands/sequence.h.
         pub fn ResetSequenceCaches();
-        // pgrx's wrappers of tcop/tcopprot.h and postmaster/interrupt.h cannot be signal handlers.
+        // pgrx wraps tcop/tcopprot.h and postmaster/interrupt.h in Rust functions, which cannot be signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
         // Declared in commands/async.h.
@@ -100,7 +100,7 @@ pub unsafe fn disable_timeout(id: c_int) {
 
 /// The channel's name must have 1 to 63 bytes.
 pub fn async_notify(channel: &CStr, payload: &CStr) {
-    // SAFETY: both arguments are C strings, and an ERROR becomes a panic.
+    // SAFETY: both arguments are C strings, and pgrx's guard catches any ERROR.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };
 }
 
@@ -147,11 +147,11 @@ pub unsafe fn exec_setup_partition_tuple_routing(
     estate: *mut pg_sys::EState,
     table: pg_sys::Relation,
 ) -> *mut PartitionTupleRouting {
-    // SAFETY: `table` is open, and an ERROR becomes a panic.
+    // SAFETY: `table` is open, and pgrx's guard catches any ERROR.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecSetupPartitionTupleRouting(estate, table)) }
 }
 
-/// Returns the row's partition, locked and with open indexes.
+/// Returns the partition for the row in `slot`, after locking it and opening its indexes.
 ///
 /// # Safety
 ///
@@ -162,7 +162,7 @@ pub unsafe fn exec_find_partition(
     slot: *mut pg_sys::TupleTableSlot,
     estate: *mut pg_sys::EState,
 ) -> *mut pg_sys::ResultRelInfo {
-    // SAFETY: `slot` has a row of the table, and an ERROR becomes a panic.
+    // SAFETY: `slot` has a row of the table, and pgrx's guard catches any ERROR.
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             c::ExecFindPartition(state, (*state).rootResultRelInfo, routing, slot, estate)
@@ -171,13 +171,13 @@ pub unsafe fn exec_find_partition(
 }
 
 pub unsafe fn exec_cleanup_tuple_routing(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting) {
-    // SAFETY: `routing` was set up for `state`, and an ERROR becomes a panic.
+    // SAFETY: `routing` was set up for `state`, and pgrx's guard catches any ERROR.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecCleanupTupleRouting(state, routing)) };
 }
 
 /// Returns all ancestors of the partition, the parent first.
 pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
-    // SAFETY: the caller passes a partition, and an ERROR becomes a panic.
+    // SAFETY: the caller passes a partition, and pgrx's guard catches any ERROR.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
 }
 
@@ -217,7 +217,7 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
 }
 
 pub unsafe fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int) {
-    // SAFETY: the caller keeps `types` valid until the query is parsed, and an ERROR becomes a panic.
+    // SAFETY: the caller keeps `types` valid until the query is parsed, and pgrx's guard catches any ERROR.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::setup_parse_fixed_parameters(state, types, count)) };
 }
 
