@@ -19,8 +19,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 const PIECE: i64 = 1000;
-/// A call of [`end_holds`] stops after this time, because finding the next time of a repetition may take milliseconds
-/// per hold.
+/// Time after which a call of [`end_holds`] stops, so that the roles take turns.
 const SLICE: Duration = Duration::from_millis(50);
 /// Delay before awty tries again to end a hold or pause that another session has locked.
 pub const LOCKED: TimeDelta = TimeDelta::seconds(2);
@@ -48,7 +47,7 @@ pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     }
 }
 
-/// Jobs of one role that have expired holds. For each job, `Place` says where the search for its holds continues.
+/// Jobs of one role that have expired holds, each with the position from which the search for its holds continues.
 pub type Ends = VecDeque<(Text, Place)>;
 
 /// Returns one list of jobs for each role, so that the roles can take turns.
@@ -69,8 +68,8 @@ pub fn end_holds(jobs: &mut Ends, now: Time) -> bool {
     while let Some((job, after)) = jobs.front_mut() {
         let passed = hold::passed(job, now, after.0, after.1, PIECE);
         let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
-        // Removes holds whose checks are not held. Skips a hold that a run has locked, because the run's commit will
-        // mark the check as held.
+        // Removes the row of a hold if its check is not marked as held. Skips a row that a run has locked, because the
+        // run's commit will mark the check.
         has_ended |= hold::remove_unheld(&ids, now) > 0;
         for held in future_job::lock_held(&ids, settings::max_crashes()) {
             let ended = end_hold(&held, now);

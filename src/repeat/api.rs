@@ -92,8 +92,8 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether the job had no repetition before. In this case, `awty.repeat()` replaces even a due check, because a
-    /// worker with the job's old definition would not schedule the repetition's next check.
+    /// True if the job gets its first repetition. Then even a due check is replaced, because a worker that still knows
+    /// the job without repetitions would not schedule the next check.
     is_first: bool,
 }
 

@@ -141,8 +141,8 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Wakes a worker at commit, because the next check is already due, and a worker that searches in order of
-            // time may have passed the check's time.
+            // Makes a worker search again after the commit, because the next check is already due, and a running search
+            // may miss it.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -37,7 +37,8 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // Only `due` may read calendars, because awty computes only `due` again after a calendar is replaced.
+    // Of a rule's expressions, only `due` may read calendars, because only its value is computed again when a calendar
+    // is replaced.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

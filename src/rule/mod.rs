@@ -1,4 +1,4 @@
-//! A rule says when a row of its table is late. This module finds a rule with its functions and triggers, and
+//! A rule says when a row of its table is late. This module loads a rule and checks its functions and triggers, and
 //! [`watch`](crate::watch) handles the rows.
 
 pub mod condition;

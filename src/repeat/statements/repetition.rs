@@ -143,8 +143,8 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// A scan of the whole table is acceptable, because awty.unregister() is rare. OFFSET 0 keeps the planner from using an
-// index that begins with another column.
+// Reads the whole table, because an index on `job` would not pay for the rare awty.unregister(). OFFSET 0 keeps the
+// planner from using an index with `job` as a later column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -152,7 +152,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// Skips an entity that has a pending check, because the end of that check inserts the repetition's next check.
+// Skips a repetition whose entity already has a pending check, because the end of that check inserts the next check.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
@@ -320,8 +320,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// Stores which planned times of a repetition get no further check. `None` removes the stored limit, so that the
-/// check's `first_check_at` is the limit again.
+/// Stores which planned times of a repetition need no further check. `None` removes the stored time, and awty then uses
+/// the check's `first_check_at`.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

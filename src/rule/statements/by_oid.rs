@@ -17,8 +17,8 @@ pub struct Plan {
     types: Vec<pg_sys::Oid>,
 }
 
-/// Returns SQL text that stands for a call of `function`. PostgreSQL's parser reads the text as a column reference, and
-/// a parser hook replaces the reference with the call.
+/// Returns SQL text that looks like a column reference. When PostgreSQL parses the text, a parser hook replaces the
+/// reference with a call of `function`.
 ///
 /// The names in `columns` must be quoted.
 pub fn call(function: pg_sys::Oid, row: &str, columns: impl Iterator<Item = String>) -> String {

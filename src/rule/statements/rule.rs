@@ -53,8 +53,8 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
-    /// Transaction number for which the second walk waits, or 0 until the first walk begins. The second walk begins
-    /// when all transactions with lower numbers have ended, because they may use the replaced calendar.
+    /// Transaction number. The second visit of all rows waits until all earlier transactions have ended, because they
+    /// may use the replaced calendar. The number is 0 until the first visit begins.
     pub walk_after: Option<Text>,
     pub swept_at: Option<Time>,
     pub swept_to: Option<Text>,
@@ -66,7 +66,7 @@ pub enum Walk {
     New,
     /// The rule was changed. Pending checks move to new times.
     Changed,
-    /// The calendar was replaced. Pending checks move to new times, but rows without a check get none.
+    /// The calendar was replaced. Pending checks move to new times, but no checks are added.
     Moved,
     /// The calendar was replaced, and all transactions that may have used the old one have ended.
     Again,

@@ -45,7 +45,7 @@ pub fn result_type(argument: &str) -> pg_sys::Oid {
     if ["until", "stopped"].contains(&argument) { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
-/// A dump includes this comment, so that awty can recognise the functions of an ended rule.
+/// Returns the SQL comment by which awty recognises the functions of an ended rule, even in a restored dump.
 fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{}\"", rule.utf8())
 }
@@ -148,8 +148,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // Compares the columns in the expression `due` and not the expression's value, because the role that writes a
-        // row may have no right to the calendars that the expression reads.
+        // Compares the columns of the expression `due` instead of its value, because a role that writes a row may have
+        // no right to read the calendars.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
@@ -174,8 +174,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     };
     create("INSERT", "INSERT", &inserted, &argument);
     create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
-    // If the rule has the expression `stopped`, the DELETE trigger fires for every deleted row, so that awty also
-    // deletes the row's entry in `awty_internal.stop`.
+    // If the rule has the expression `stopped`, any deleted row may have an entry in `awty_internal.stop`. The DELETE
+    // trigger therefore fires for every row, so that awty deletes the entry.
     let deleted = match stopped {
         Some(_) => String::new(),
         None => format!("WHEN ({} IS NOT TRUE)", until.over("OLD")),
@@ -190,8 +190,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     }
 }
 
-/// Compares two rows with a function, because PostgreSQL parses an operator between them as a comparison of their
-/// columns.
+/// Compares two rows as a whole. Calls a function, because PostgreSQL would turn an operator between rows into
+/// comparisons of single columns.
 fn record_ne(one: &str, other: &str) -> String {
     format!("pg_catalog.record_image_ne(ROW({one}), ROW({other}))")
 }
@@ -253,8 +253,8 @@ pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
-        // Locks the table before deleting the rule's rows. A run that has read the table may wait for the rule's rows,
-        // so the opposite order could deadlock.
+        // Locks the table before the rule's rows, because a run locks them in the same order. The opposite order could
+        // deadlock.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);
@@ -282,7 +282,7 @@ fn has_trigger(table: &Described, name: &str) -> bool {
 pub fn call_with(function: pg_sys::Oid, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let told = by_oid::call(function, "r", std::iter::once("alert".into()));
     let sql = format!("SELECT {told} FROM (SELECT a AS alert FROM pg_catalog.unnest($1) AS a) AS r");
-    // SAFETY: the level is closed below, or by the abort after an ERROR.
+    // SAFETY: AtEOXact_GUC() below, or the abort after an ERROR, ends the new level of settings.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     set_local(c"row_security", c"off");
     call(&sql, &[array_type], &[Some(alerts)]);
