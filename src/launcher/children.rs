@@ -40,7 +40,7 @@ struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 impl Handle {
     fn has_ended(&self) -> bool {
         let mut pid = 0;
-        // SAFETY: this process has registered the worker of the handle.
+        // SAFETY: RegisterDynamicBackgroundWorker() has returned the handle to this process.
         let status = unsafe { pg_sys::GetBackgroundWorkerPid(self.0, &mut pid) };
         status == pg_sys::BgwHandleStatus::BGWH_STOPPED
     }
@@ -153,7 +153,8 @@ impl Children {
         }
     }
 
-    /// All roles that found no free process try again together, so the wait does not grow with their number.
+    /// Returns the time of the next attempt to start a worker. All waiting roles share the time, so that more roles do
+    /// not lengthen the delay.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

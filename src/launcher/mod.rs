@@ -195,16 +195,15 @@ fn watch(mono: Mono) -> Duration {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // The worker has no run in progress, so SIGTERM does no harm, even while the worker waits for a
-                // standby.
+                // SIGTERM does no harm, because the worker runs no check and only waits for a standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: the call only sends a signal to this worker.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
                 }
                 continue;
             };
-            // Does not interrupt a worker that waits for a standby. An interrupt ends only the wait, so the next run
-            // would start although no standby has the commit.
+            // Does not interrupt a worker whose commit waits for a standby. Otherwise, the worker would stop waiting
+            // and start its next run, although no standby has the commit.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }

@@ -108,8 +108,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // Handles the rows that a crash has left in `in_flight`. No worker may start earlier, because the rows of
-            // live workers look the same.
+            // Handles the rows that a crash has left in `in_flight`. Workers start only afterwards, because their rows
+            // would look like rows of crashed workers.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();

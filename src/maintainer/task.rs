@@ -50,7 +50,7 @@ pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     );
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
-        // Keeps a problem that `awty.status` already shows, because a failed task stops no checks and is less severe.
+        // Does not replace an earlier problem in `awty.status`, because a failed maintenance task stops no checks.
         if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == DatabaseProblem::None) {
             line.set_trouble(DatabaseProblem::Maintenance, now);
         }

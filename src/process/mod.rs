@@ -93,7 +93,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // Does not use pqsignal(), because its handlers do not learn which process sent the SIGTERM.
+        // Does not use pqsignal(), because its handlers do not receive the PID of the process that sent the signal.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -157,7 +157,8 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Returns whether the postmaster has exited. A process that stays would keep a new server from starting.
+/// Returns whether the postmaster has exited. Its children must then exit too, because otherwise no new server can
+/// start.
 pub fn is_orphan() -> bool {
     // SAFETY: no other thread uses this variable.
     let postmaster = unsafe { pg_sys::PostmasterPid };

@@ -10,8 +10,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does what DISCARD ALL does, but leaves out settings and LISTEN. The end of the transaction has restored the
-/// settings, and awty refuses LISTEN.
+/// Resets the session like DISCARD ALL. Skips settings, which the transaction's end has already restored, and LISTEN,
+/// which awty refuses.
 pub fn clean() {
     if !has_temporary_schema() {
         // SAFETY: no transaction is open, so no portal is active.
@@ -43,7 +43,7 @@ fn has_temporary_schema() -> bool {
 }
 
 unsafe fn drop_all() {
-    // SAFETY: no portal is active, and surviving portals hold no resources of a transaction.
+    // SAFETY: no portal is active or holds resources of a transaction.
     unsafe {
         pg_sys::PortalHashTableDeleteAll();
         pg_sys::DropAllPreparedStatements();

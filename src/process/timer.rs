@@ -43,8 +43,8 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout)) };
 }
 
-/// Starts a timer that ends the session, because the function can ignore a cancellation. The timer expires [`GRACE`]
-/// after [`arm_cancel`] or `statement_timeout` has cancelled the function.
+/// Starts a timer that ends the session if the function ignores its cancellation. The timer expires [`GRACE`] after the
+/// earlier of `timeout` and `statement_timeout`.
 pub fn arm_terminate(timeout: Duration) {
     // SAFETY: no other thread uses this setting.
     let of_statement = u64::try_from(unsafe { pg_sys::StatementTimeout }).unwrap_or_default();

@@ -54,7 +54,7 @@ fn begin_and_end<R>(is_block: bool, body: impl FnOnce() -> Verdict<R>) -> Result
 
 fn commit(is_block: bool) -> Result<(), Failure> {
     citus::before_commit();
-    // SAFETY: a transaction is open, and the closure only calls C.
+    // SAFETY: a transaction is open, and an ERROR in the closure skips no Rust destructor.
     unsafe {
         if is_block {
             pg_sys::EndTransactionBlock(false);
