@@ -112,8 +112,8 @@ struct Key {
     set_based: bool,
 }
 
-/// During a registration, `set_based` is `None`, because the form of the function is unknown until `resolve` finds the
-/// function.
+/// Only a registration passes `None` as `set_based`, because a registered job stores whether its function takes many
+/// checks at once.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -152,7 +152,7 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // The registering role's own function is trusted only while this role can still become the job's role.
+    // Accepts a function of the registering role only while the registering role may SET ROLE to the job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -176,8 +176,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     Ok(found.oid)
 }
 
-/// Finds a job's function by its name. If two functions match, a registration fails, but a later lookup prefers the
-/// function that takes a check.
+/// Finds a job's function by its name. If the name is ambiguous, a registration fails, but a later lookup prefers a
+/// function with a parameter to one without.
 fn find(
     schema: &Text,
     name: &Text,

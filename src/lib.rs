@@ -1,4 +1,4 @@
-//! awty runs a check for each entity when the check is due. The name stands for *are we there yet?*
+//! awty (*are we there yet?*) runs a check for each entity when the check is due.
 //!
 //! The modules, from the ground up:
 //!

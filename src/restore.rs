@@ -29,7 +29,8 @@ pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// The postmaster calls this before recovery, because recovery removes the signal files.
+/// Detects a restore from a backup. The postmaster calls the function before recovery, because recovery deletes the
+/// signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);

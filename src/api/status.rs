@@ -67,8 +67,7 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat, shared.settings_read)
     });
-    // Drops a version mismatch that shared memory reports, because the column `unserved` already reports the current
-    // mismatch.
+    // Leaves `trouble` empty for a version mismatch, because the column `unserved` already reports the mismatch.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,
@@ -155,7 +154,8 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// A smaller `max_lag` would give false alarms, because the launcher may look for due checks only once a second.
+/// Minimum of `max_lag`. On a healthy server, checks may start a second late, because the launcher may look for due
+/// checks only once a second.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 #[pg_extern(sql = false)]

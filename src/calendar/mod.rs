@@ -112,8 +112,8 @@ fn read(stored: Stored) -> Option<Known> {
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// Calls `follow` for each calendar whose zone data differ from the stored hash. Skips a calendar if `follow` meets a
-/// locked row.
+/// Calls `follow` for each calendar whose zone data differ from the stored hash. Skips a calendar if another session
+/// has locked a row that must be changed.
 pub fn follow_zone_data(now: Time, follow: impl Fn(&Text)) {
     for stored in calendar::hashed(now) {
         let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };

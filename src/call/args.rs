@@ -9,8 +9,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// Size in bytes up to which awty does not count the digits of a jsonb value's numbers. Such a value has room for at
-/// most five numbers, whose digits together stay below the limit.
+/// Size in bytes up to which a jsonb value needs no count of its digits. Such a value has room for at most five
+/// numbers, whose digits together stay below [`MAX_ARGS`].
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 

@@ -1,4 +1,4 @@
-//! Remembers whether a run or a client calls the function of a job in this process.
+//! Remembers whether a background worker or a client is calling a job's function in this process.
 
 use std::cell::Cell;
 

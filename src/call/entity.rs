@@ -30,7 +30,8 @@ impl Entity {
             .collect()
     }
 
-    /// Returns the named job, or else the entity's only job for which the caller may schedule checks.
+    /// Returns the named job. If no job is named, returns the only job of the entity for which the caller may schedule
+    /// checks.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);

@@ -1,5 +1,6 @@
-//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules checks as its owner. An
-//! error names a job only to roles that may see the job.
+//! Invariant: the caller is the role of `GetUserId()`, so a SECURITY DEFINER function schedules checks as its owner.
+//!
+//! Invariant: an error names a job only to roles that may see the job.
 
 use super::args::Args;
 use super::caller::{self, Caller};
@@ -180,7 +181,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Start time of the last statement that warned that no checks run, so that each statement warns only once.
+    /// Start time of the last statement with a warning that no checks run. Each statement gives the warning only once.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 

@@ -180,7 +180,7 @@ pub enum Error {
         function: String,
         role: String,
     },
-    /// The function's owner is not the registering role, and the job's role is not a member of the owner's role.
+    /// The function's owner neither registers the job nor shares its rights with the job's role.
     ForeignFunction {
         function: String,
         owner: String,
@@ -247,7 +247,7 @@ pub enum Error {
     NotDatabaseOwner {
         database: String,
     },
-    /// The job's row is invalid, because an administrator wrote it by hand.
+    /// The job's row is invalid after an administrator's manual change.
     BrokenJob {
         job: String,
         message: String,

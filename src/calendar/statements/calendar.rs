@@ -114,7 +114,7 @@ fn written(definition: &Definition, by: pg_sys::Oid, now: Time) -> [Arg; 7] {
     let Definition { name, zone, hours, closed } = definition;
     let date = |day: &i64| Some(pg_sys::Datum::from((day - POSTGRES_EPOCH) as i32));
     let hours = hours.iter().map(|element| Some(Text::from(element.as_str()).datum()));
-    // SAFETY: the hours are texts, and the closed days are dates.
+    // SAFETY: the elements of each array have the type that the call names.
     let (hours, closed) = unsafe { (array::build(hours, TEXT), array::build(closed.iter().map(date), DATE)) };
     let hash = zone::find(zone).map(|zone| hash(&zone, now));
     let zone = Some(Text::from(zone.as_str()).datum());
