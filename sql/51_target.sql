@@ -123,9 +123,9 @@ SELECT k.job, k.target,
              WHERE b.job = k.job AND b.target = ANY (ARRAY[k.key, ''])
              ORDER BY b.blocked_until DESC NULLS LAST LIMIT 1))
         WHEN 'open' THEN format('has failed %s times in a row since %s; the next attempt is at %s; the last error: %s', breaker.failures,
-            breaker.since, standing.until, breaker.message)
+            date_trunc('second', breaker.since), date_trunc('second', standing.until), breaker.message)
         WHEN 'half_open' THEN format('has failed %s times in a row since %s; one lease at a time; the last error: %s', breaker.failures,
-            breaker.since, breaker.message)
+            date_trunc('second', breaker.since), breaker.message)
         WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN format('all %s leases are in use', coalesce(own.concurrency, everyone.concurrency))
             ELSE format('%s leases per second; the next lease is at %s', coalesce(own.rate, everyone.rate), standing.until) END
     END AS why

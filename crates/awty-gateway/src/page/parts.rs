@@ -196,11 +196,17 @@ pub fn next_page(place: Option<String>) -> Markup {
     html! { @if let Some(place) = place { p { a rel="next" href=(place) { "Next page" } } } }
 }
 
+/// Shows a remedy of the database. A remedy without a semicolon is advice in words, not an SQL command, so the page
+/// shows it as prose.
+pub fn remedy(fix: &str) -> Markup {
+    html! { @if fix.contains(';') { (command(fix)) } @else { p { "What to do: " (fix) "." } } }
+}
+
 pub fn reason(why: &str, fix: Option<&str>) -> Markup {
     html! {
         section.notice role="status" {
             p { (mark(Mark::Bad, "Something is stopped:")) " " (why) }
-            @if let Some(fix) = fix { (command(fix)) }
+            @if let Some(fix) = fix { (remedy(fix)) }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Says in a banner why a list of late or due work may be incomplete.
 
 use super::fail::Fail;
-use super::parts::{Mark, command, is_late, mark};
+use super::parts::{Mark, is_late, mark, remedy};
 use super::visit::Reading;
 use super::words::{absolute, moment};
 use crate::db::views;
@@ -49,9 +49,7 @@ impl Stop {
                         @else { (mark(Mark::Late, "Checks of rules wait:")) " a worker has not run them yet. " }
                         @if let Some(sentence) = sentence { (sentence) }
                     }
-                    // A remedy without a semicolon is advice in words, not an SQL command, so the page shows the remedy
-                    // as prose.
-                    @if let Some(fix) = self.0["fix"].as_str() { @if fix.contains(';') { (command(fix)) } @else { p { "What to do: " (fix) "." } } }
+                    @if let Some(fix) = self.0["fix"].as_str() { (remedy(fix)) }
                 }
             }
         }

@@ -50,7 +50,7 @@ pub async fn show(visit: Visit) -> View {
             (of_gateway(&visit.page.name, why, fix))
         }
         @for finding in &findings { (found(finding)) }
-        @if let Some(clock) = &clock { (reason(clock, Some("timedatectl status"))) }
+        @if let Some(clock) = &clock { (reason(clock, None)) (command("timedatectl status")) }
         (chain)
         p {
             "This view is about now. Why was an endpoint not called earlier? Choose it in " a href="/schedules" { "the list of schedules" }
