@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, UNIX_EPOCH};
 
-const PATH: &str = "/plain";
+/// The receiver closes the connection after an answer to this path, and the client waits for that.
+const PATH: &str = "/last";
 
 pub struct Plain {
     stop: Arc<AtomicBool>,
