@@ -136,6 +136,8 @@ fn cause(meanwhile: &Value) -> &'static str {
         ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));
     if others == 0 {
         "No other endpoint is called so often that its calls could tell what was stopped then."
+    } else if called == 0 && near == others {
+        "No other endpoint was called meanwhile, and all of them have the same target. So the target was blocked, failing or at its limit, or all calls had stopped: awty, the database, the job or the gateways."
     } else if called == 0 {
         "No other endpoint was called meanwhile, so all calls had stopped: awty, the database, the job or the gateways. The logs of PostgreSQL and of the gateways have the cause."
     } else if near_called > 0 {
@@ -159,6 +161,8 @@ mod tests {
         };
         assert!(told(0, 0, 0, 0).contains("could tell"));
         assert!(told(3, 0, 1, 0).contains("all calls had stopped"));
+        assert!(told(3, 0, 1, 0).starts_with("No other endpoint was called meanwhile, so all calls"));
+        assert!(told(3, 0, 3, 0).contains("the target was blocked"));
         assert!(told(3, 2, 1, 1).contains("this schedule itself"));
         assert!(told(3, 2, 1, 0).contains("and none of this target"));
         assert!(told(3, 2, 0, 0).contains("paused or held, or its target"));
