@@ -202,11 +202,12 @@ pub fn remedy(fix: &str) -> Markup {
     html! { @if fix.contains(';') { (command(fix)) } @else { p { "What to do: " (fix) "." } } }
 }
 
-pub fn reason(why: &str, fix: Option<&str>) -> Markup {
+/// Says why something is stopped. `fix` is what [`remedy`] or [`command`] returns.
+pub fn reason(why: &str, fix: Option<Markup>) -> Markup {
     html! {
         section.notice role="status" {
             p { (mark(Mark::Bad, "Something is stopped:")) " " (why) }
-            @if let Some(fix) = fix { (remedy(fix)) }
+            @if let Some(fix) = fix { (fix) }
         }
     }
 }

@@ -72,7 +72,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         p.lead { (state(&row)) ", " (plan(&row)) }
         @if let Some(about) = row["description"].as_str() { p.soft { (about) } }
         (stop.banner())
-        @for (why, fix) in waits.iter().map(|wait| parted(wait)) { (reason(why, fix)) }
+        @for (why, fix) in waits.iter().map(|wait| parted(wait)) { (reason(why, fix.map(command))) }
         @if let Some(why) = row["why"].as_str().filter(|_| waits.is_empty()) { (reason(why, None)) }
         @if let Some(past) = &past { (past.draw(&id)) } @else { (last.cause()) }
         (buttons(&row, &place, visit.writes()))

@@ -2,7 +2,7 @@
 //! awty has found.
 
 use super::fail::View;
-use super::parts::{Mark, command, mark, reason, select, string, time};
+use super::parts::{Mark, command, mark, reason, remedy, select, string, time};
 use super::visit::Visit;
 use super::words::{millis, moment};
 use super::{frame, links};
@@ -45,12 +45,12 @@ pub async fn show(visit: Visit) -> View {
     let is_well = why.is_none() && gateway.is_empty() && findings.is_empty() && clock.is_none();
     let body = html! {
         h1 { @if is_well { "Nothing is in the way." } @else { "This is in the way." } }
-        @if let Some(why) = why { (reason(why, database["fix"].as_str())) }
+        @if let Some(why) = why { (reason(why, database["fix"].as_str().map(remedy))) }
         @for (why, fix) in gateway.iter().map(|reason| parted(reason)).filter(|(_, fix)| !is_told(*fix)) {
             (of_gateway(&visit.page.name, why, fix))
         }
         @for finding in &findings { (found(finding)) }
-        @if let Some(clock) = &clock { (reason(clock, None)) (command("timedatectl status")) }
+        @if let Some(clock) = &clock { (reason(clock, Some(command("timedatectl status")))) }
         (chain)
         p {
             "This view is about now. Why was an endpoint not called earlier? Choose it in " a href="/schedules" { "the list of schedules" }
