@@ -180,7 +180,7 @@ pub enum Error {
         function: String,
         role: String,
     },
-    /// The function's owner neither registers the job nor shares its rights with the job's role.
+    /// The function's owner did not register the job, and the job's role lacks the owner's rights.
     ForeignFunction {
         function: String,
         owner: String,

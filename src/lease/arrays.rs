@@ -1,5 +1,5 @@
-//! Invariant: before a call changes anything, it refuses an array that is neither NULL nor as long as the array of
-//! leases.
+//! Invariant: before a call changes anything, it checks the length of each array. An array is NULL, or as long as the
+//! array of leases.
 
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CLAIMED_JOBS, MAX_JOB, MAX_LEASES};

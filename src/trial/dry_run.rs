@@ -1,5 +1,7 @@
-//! Invariant: a dry run changes nothing except sequences, and locks no row. If the session's user is not the job's
-//! role, the function runs in a security-restricted operation, so that it cannot use the rights of the session's user.
+//! Invariant: a dry run leaves only changes of sequences behind, and locks no row.
+//!
+//! If the session's user is not the job's role, the function runs in a security-restricted operation, so that it cannot
+//! use the rights of the session's user.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;

@@ -25,8 +25,8 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // Crashes the server by killing a worker of a role other than erin. The crash interrupts erin's long run, but is
-    // not caused by that run.
+    // Kills a worker of a role other than erin, so that the server crashes. Erin's long run is interrupted, and is not
+    // the cause of the crash.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

@@ -1,7 +1,7 @@
 //! Invariant: each API request runs in one database transaction, with the rights of the token's role and under row
 //! security.
 //!
-//! Invariant: a GET request changes nothing in the database except the time at which its token was last used.
+//! Invariant: the only thing that a GET request changes in the database is the time of its token's last use.
 
 mod auth;
 mod body;
