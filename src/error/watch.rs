@@ -123,6 +123,9 @@ pub enum WatchError {
     Changed {
         rule: String,
     },
+    Renamed {
+        relation: String,
+    },
     Busy {
         rule: String,
     },
@@ -343,6 +346,11 @@ impl WatchError {
             WatchError::Changed { rule } => say(
                 Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
                 format!("could not serialize access: rule \"{rule}\" has changed the check or the alert of the row"),
+                "Try the transaction again.",
+            ),
+            WatchError::Renamed { relation } => say(
+                Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                format!("could not serialize access: another transaction has renamed the schema of table {relation}"),
                 "Try the transaction again.",
             ),
             WatchError::Busy { rule } => say(

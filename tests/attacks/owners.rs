@@ -1,4 +1,4 @@
-use crate::field::{DB, Field};
+use crate::field::{DB, Field, answer};
 
 const NOTING: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO mallory.caught VALUES (current_user, j.job); RETURN NULL;
@@ -63,6 +63,59 @@ fn a_schema_renamed_into_the_place_of_ones_own_changes_no_function() {
         &field,
         &[("alice", "ALTER SCHEMA box RENAME TO chest"), ("mallory", "ALTER SCHEMA decoy RENAME TO box")],
     );
+}
+
+/// Mallory's call waits for a lock of `holder`. Meanwhile, she renames schemas, so that the name of her own schema `mine`
+/// means a schema with objects of alice.
+#[track_caller]
+fn refused_while_schemas_are_renamed(field: &Field, lock: &str, call: &str) {
+    let (mut holder, mut caller) = (field.client("mallory"), field.client("mallory"));
+    holder.batch_execute(&format!("BEGIN; {lock}")).unwrap();
+    let sqlstate = std::thread::scope(|scope| {
+        let calling = scope.spawn(|| answer(&mut caller, call));
+        field.cluster.await_sql(
+            DB,
+            "the call to wait",
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'mallory' AND wait_event_type = 'Lock')",
+        );
+        field.sql("mallory", "ALTER SCHEMA mine RENAME TO aside; ALTER SCHEMA shared RENAME TO mine");
+        holder.batch_execute("ROLLBACK").unwrap();
+        calling.join().unwrap()
+    });
+    assert_eq!(sqlstate, "40001", "{call}");
+}
+
+fn field_of_schemas() -> Field {
+    let field = field();
+    field.sql("postgres", "GRANT CREATE ON DATABASE postgres TO mallory");
+    field.sql(
+        "mallory",
+        &format!(
+            "CREATE SCHEMA shared; GRANT ALL ON SCHEMA shared TO alice; CREATE SCHEMA mine; CREATE FUNCTION mine.f{NOTING};
+             CREATE TABLE mine.t (id int PRIMARY KEY, done boolean)"
+        ),
+    );
+    field
+}
+
+#[test]
+fn schemas_that_are_renamed_meanwhile_move_no_trigger_to_another_roles_table() {
+    let field = field_of_schemas();
+    field.sql("alice", "CREATE TABLE shared.t (id int PRIMARY KEY, done boolean)");
+    let watch = "SELECT awty.watch('mine.t', 'done', within => '1 h', existing => 'none', rule => 'x')";
+    refused_while_schemas_are_renamed(&field, "SELECT awty.register('x', 'mine.f')", watch);
+    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'awty_x%'"), 0);
+    field.sql("alice", "INSERT INTO mine.t VALUES (1, false); UPDATE mine.t SET done = true");
+}
+
+#[test]
+fn schemas_that_are_renamed_meanwhile_drop_no_function_of_another_role() {
+    let field = field_of_schemas();
+    field.sql("alice", "CREATE FUNCTION shared.awty_x(done boolean) RETURNS int LANGUAGE sql AS 'SELECT 1'");
+    field.sql("mallory", "SELECT awty.watch('mine.t', 'done', within => '1 h', existing => 'none', rule => 'x')");
+    let lock = "COMMENT ON FUNCTION mine.awty_x(boolean) IS 'locked'";
+    refused_while_schemas_are_renamed(&field, lock, "SELECT awty.unwatch('x')");
+    assert_eq!(field.one::<i32>("alice", "SELECT mine.awty_x(true)"), 1);
 }
 
 #[test]

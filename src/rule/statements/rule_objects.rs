@@ -8,6 +8,7 @@ use super::dynamic_sql::{call, command, query};
 use super::rule;
 use super::rule_function::{self, StoredFunction};
 use super::watched::{NEW_ROWS, RowFunction, Source};
+use crate::error::{Error, WatchError};
 use crate::pg::column::Column;
 use crate::pg::expression::Expression;
 use crate::pg::owner::{as_owner, set_local};
@@ -188,6 +189,21 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         let how = format!("FOR EACH ROW WHEN ({differs} AND NOT ({changes}))");
         create("STOPPED", "UPDATE", &how, &format!("{argument}, 'stopped'"));
     }
+    check_triggers(rule, table, events(stopped.is_some()).len());
+}
+
+/// Raises an error if the table has another number of the rule's triggers.
+///
+/// awty's owner may change the triggers of any table. The commands name the table, and the name means another role's
+/// table if schemas were renamed while this transaction waited. The error undoes what the commands did there.
+fn check_triggers(rule: &Text, table: &Described, wanted: usize) {
+    if triggers(rule, table.oid).len() != wanted {
+        raise_renamed(table);
+    }
+}
+
+fn raise_renamed(table: &Described) -> ! {
+    Error::from(WatchError::Renamed { relation: table.qualified() }).raise()
 }
 
 /// Compares two rows as a whole. Calls a function, because PostgreSQL would turn an operator between rows into
@@ -263,11 +279,15 @@ pub fn drop_all(rule: &Text, table: &Described) {
     for trigger in triggers {
         as_owner(|| command(&format!("DROP TRIGGER {} ON {on}", quoted(&trigger.name))));
     }
+    check_triggers(rule, table, 0);
     for argument in ["since", "due", "stopped", "until"] {
         for function in procedure::by_name(&function_name(rule, argument)) {
             let is_stored = stored.iter().any(|stored| stored.function == function.oid);
             if is_stored || function.schema == table.schema && is_awtys(rule, &function) {
                 as_owner(|| command(&format!("DROP FUNCTION {}", function.signature())));
+                if procedure::by_oid(function.oid).is_some() {
+                    raise_renamed(table); // the command has dropped another function
+                }
             }
         }
     }
