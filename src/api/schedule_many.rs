@@ -140,7 +140,7 @@ fn job_args(args: &Args, keys: usize) -> Result<Option<Vec<Option<pg_sys::Datum>
     let values = unsafe { array::elements(datum, JSONB) }.filter(|values| values.len() == keys);
     let values = values.ok_or(Error::ArrayShape { argument: "args" })?;
     // SAFETY: every value is an element of a jsonb array.
-    if values.iter().flatten().any(|value| unsafe { is_too_large(*value) }) {
+    if values.iter().flatten().any(|value| unsafe { is_too_large(*value, MAX_ARGS) }) {
         return Err(Error::ArgsTooLarge { max: MAX_ARGS });
     }
     Ok(Some(values))

@@ -9,7 +9,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// Size in bytes up to which a jsonb value needs no count of its digits. Such a value has room for at most five
+/// Size in bytes up to which a jsonb value needs no count of its characters. Such a value has room for at most five
 /// numbers, whose digits together stay below [`MAX_ARGS`].
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
@@ -151,22 +151,22 @@ impl Args {
     pub fn jsonb(&self, index: usize) -> Result<Option<pg_sys::Datum>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         // SAFETY: SQL declares the argument as jsonb.
-        if unsafe { is_too_large(datum) } {
+        if unsafe { is_too_large(datum, MAX_ARGS) } {
             return Err(Error::ArgsTooLarge { max: MAX_ARGS });
         }
         Ok(Some(datum))
     }
 }
 
-/// Limits the value's size and the digits of its numbers, because a claim returns the value as text. A few bytes can
-/// become many digits.
-pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
-    let size = size(args);
+/// Returns whether a jsonb value exceeds `max` bytes, in PostgreSQL's format or as text. Clients read the value as
+/// text, and a few bytes can become many digits.
+pub unsafe fn is_too_large(value: pg_sys::Datum, max: usize) -> bool {
+    let size = size(value);
     // SAFETY: the caller passes a jsonb.
-    size > MAX_ARGS || size > HARMLESS && unsafe { jsonb::has_longer_numbers(args, MAX_ARGS) }
+    size > max || size > HARMLESS && unsafe { jsonb::is_longer_as_text(value, max) }
 }
 
-pub fn size(datum: pg_sys::Datum) -> usize {
+fn size(datum: pg_sys::Datum) -> usize {
     // SAFETY: every `datum` is a varlena, toasted or not.
     unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(pg_sys::VARHDRSZ)
 }

@@ -7,7 +7,7 @@ use super::arrays::{each, leases};
 use super::heartbeat::live;
 use super::statements::lease::{self, End, StoredLease};
 use super::target;
-use crate::call::args::{Args, calls};
+use crate::call::args::{Args, calls, is_too_large};
 use crate::call::argument_limits::MAX_RESULT;
 use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
@@ -66,7 +66,8 @@ fn again(datum: Option<pg_sys::Datum>) -> Answer {
 }
 
 fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
-    if datum.is_some_and(|datum| crate::call::args::size(datum) > MAX_RESULT) {
+    // SAFETY: the SQL functions declare the argument as jsonb.
+    if datum.is_some_and(|datum| unsafe { is_too_large(datum, MAX_RESULT) }) {
         return Err(Error::TooLong { argument: "result", max: MAX_RESULT });
     }
     Ok(datum)

@@ -54,6 +54,7 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.fail(1, 'x', '3800!')$$,
     $$SELECT awty.fail(1, 'x', '00000')$$,
     $$SELECT awty.fail(1, 'x', result => to_jsonb(repeat('x', 1048577)))$$,
+    $$SELECT awty.complete(1, result => concat('[', repeat('1e131000,', 9), '0]')::jsonb)$$,
     $$SELECT awty.complete_many('{1,2}', ARRAY[now()])$$,
     $$SELECT awty.complete_many('{1,2}', result => '{"{}"}')$$,
     $$SELECT awty.complete_many('{{1},{2}}')$$,
