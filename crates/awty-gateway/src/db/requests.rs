@@ -111,8 +111,9 @@ impl Db {
     }
 }
 
-/// A request that is dropped without [`commit`](Self::commit) is rolled back. If the rollback takes too long, the
-/// gateway terminates the session, because a role's function may ignore cancellations.
+/// A request that is dropped before the end of [`commit`](Self::commit) is rolled back. If the rollback takes too long,
+/// the gateway terminates the session, because a role's function may ignore cancellations, and a COMMIT may wait for a
+/// synchronous standby.
 pub struct Request {
     db: Db,
     /// Process and start time that identify the transaction.
@@ -148,13 +149,10 @@ impl Request {
     }
 
     pub async fn commit(mut self) -> Result<(), Trouble> {
-        if let Some(client) = self.client.take() {
-            let done = client.batch_execute("COMMIT").await;
-            if done.is_err() {
-                drop(Object::take(client));
-            }
-            done?;
+        if let Some(client) = &self.client {
+            client.batch_execute("COMMIT").await?;
         }
+        self.client = None; // returns the connection to the pool
         Ok(())
     }
 }

@@ -1,3 +1,4 @@
+use crate::client::Client;
 use crate::people;
 use crate::receiver::Receiver;
 use crate::shop::Shop;
@@ -34,4 +35,24 @@ fn calls_wait_for_no_standby() {
     shop.cluster.restart();
     let _gateway = shop.gateway("one");
     shop.await_text("SELECT count(*) >= 5 FROM awty.attempt WHERE ok", "true");
+}
+
+/// PostgreSQL does not cancel a COMMIT that waits for a standby. A session in the pool would keep such a COMMIT without
+/// end, and each later request would wait for it.
+#[test]
+fn a_change_that_waits_for_a_standby_keeps_no_session() {
+    let mut shop = Shop::open();
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h')");
+    let place = format!("/v1/schedules/{}", shop.text("SELECT id FROM awty_http.endpoint"));
+    let token = shop.token("app", "write");
+    shop.cluster.configure("synchronous_standby_names = 'away'");
+    shop.cluster.restart();
+    let gateway = shop.gateway("one");
+    let client = Client { address: gateway.address(), token };
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event = 'SyncRep'";
+    for change in ["pause", "resume"] {
+        assert_eq!(client.ask("POST", &format!("{place}/{change}"), "").status, 504, "{change}");
+        shop.await_text(waiting, "0");
+    }
+    assert_eq!(client.get(&place).status, 200);
 }
