@@ -180,7 +180,7 @@ BEGIN
     WHILE octet_length(short) > 43 LOOP
         short := left(short, -1);
     END LOOP;
-    -- Tries other names if the name belongs to another role's job. The last name is random, so that no role can
+    -- Tries other names if the name belongs to another role's job or to a rule. The last name is random, so that no role can
     -- register it in advance.
     FOR n IN 0 .. 3 LOOP
         the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first WHEN 2 THEN short || '-2'
@@ -193,7 +193,7 @@ BEGIN
                 PERFORM awty_http_internal.register(the_job, add_tenant.role);
             END IF;
             EXIT;
-        EXCEPTION WHEN duplicate_object OR lock_not_available THEN
+        EXCEPTION WHEN duplicate_object OR dependent_objects_still_exist OR lock_not_available THEN
             the_job := NULL;
         END;
     END LOOP;
@@ -234,7 +234,9 @@ BEGIN
     END IF;
     UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
     WHERE e.job = old.job AND e.deleted_at IS NULL;
-    PERFORM awty.unregister(j.job) FROM awty.job AS j WHERE j.job = old.job AND j.role::oid = old.role::oid;
+    -- A job with a function has no calls, and awty.unregister() refuses the job of a rule.
+    PERFORM awty.unregister(j.job) FROM awty.job AS j
+    WHERE j.job = old.job AND j.role::oid = old.role::oid AND j.function_name IS NULL;
 EXCEPTION WHEN lock_not_available THEN
     PERFORM awty_http_internal.refuse_locked(drop_tenant.role);
 END

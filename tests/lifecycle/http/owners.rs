@@ -160,6 +160,26 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
 }
 
 #[test]
+fn a_rule_with_the_name_of_a_job_keeps_no_role_in_or_out() {
+    let http = Http::open();
+    http.cluster.execute("postgres", &["CREATE ROLE late LOGIN"]);
+    let watch = |role: &str, rule: &str| {
+        let table = format!("CREATE TABLE {role}.t (id int PRIMARY KEY, done boolean)");
+        http.client(role).batch_execute(&table).unwrap();
+        http.ask(role, &format!("SELECT awty.watch('{role}.t', until => 'done', within => '1 h', rule => '{rule}')"));
+    };
+    watch("other", "http.late");
+    assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), "http.late-2");
+    http.ask("app", "SELECT awty.unregister('http.app')");
+    watch("app", "http.app");
+    http.ask("postgres", "SELECT awty_http.drop_tenant('app')");
+    let dropped = "SELECT dropped_at IS NOT NULL FROM awty_http.tenant WHERE role = 'app'::regrole";
+    assert_eq!(http.ask("postgres", dropped), "true");
+    assert_eq!(http.ask("app", "SELECT rule FROM awty.rule"), "http.app");
+    assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('app')"), "http.app-2");
+}
+
+#[test]
 fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
     let http = Http::open();
     http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
