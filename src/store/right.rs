@@ -54,6 +54,13 @@ statement! {
         AND (j.readers, j.allowed, j.claimers) IS DISTINCT FROM (n.readers, n.allowed, n.claimers)"
 }
 
+statement! {
+    /// Removes all rights to the job. Returns whether there were any.
+    pub fn remove_all(job: &Text) -> bool = query,
+    c"UPDATE awty.job SET readers = '{}', allowed = '{}', claimers = '{}'
+      WHERE job = $1 AND (readers, allowed, claimers) IS DISTINCT FROM ('{}', '{}', '{}')"
+}
+
 pub struct Granted {
     pub job: Text,
     /// Members of this role have all rights to the job.

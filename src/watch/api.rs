@@ -321,7 +321,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         let old = rights::job(name)?;
         if old.role != terms.role {
             check_quota(terms.role)?;
-            job::update(&Job { role: terms.role, ..old });
+            rights::hand_over(old, terms.role);
         }
     } else {
         check_quota(terms.role)?;

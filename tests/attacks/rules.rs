@@ -117,6 +117,26 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
 }
 
 #[test]
+fn rights_of_an_old_owner_end_when_the_new_one_replaces_the_rule() {
+    let field = field();
+    field.cluster.create_user("postgres", "bob");
+    field.sql("alice", "CREATE TABLE alice.orders (id bigint PRIMARY KEY, s text)");
+    let watch = "awty.watch('alice.orders', until => $$s = 'y'$$, within => '1 h', existing => 'none'";
+    field.sql("alice", &format!("SELECT {watch})"));
+    for (role, right) in [("alice", "schedule"), ("mallory", "claim")] {
+        field.sql("alice", &format!("SELECT awty.allow('orders', '{role}', '{right}')"));
+    }
+    field.sql("postgres", "GRANT ALL ON SCHEMA alice TO bob; ALTER TABLE alice.orders OWNER TO bob");
+    field.sql("bob", &format!("SELECT {watch}, replace => true)"));
+    field.refused("alice", "SELECT awty.schedule('orders', '1', 'orders', at => now())", "42501");
+    let rights: String = field.one("bob", "SELECT concat(readers, allowed, claimers, registered_by) FROM awty.job");
+    assert_eq!(rights, "{}{}{}bob");
+    for role in ["alice", "mallory"] {
+        assert_eq!(field.one::<i64>(role, "SELECT count(*) FROM awty.job"), 0, "{role}");
+    }
+}
+
+#[test]
 fn rules_of_others_add_no_call_to_the_status() {
     let field = field();
     for n in 1..=3 {
