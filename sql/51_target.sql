@@ -114,7 +114,7 @@ SELECT k.job, k.target,
     standing.state,
     CASE WHEN standing.state = ANY ('{blocked,open}') THEN standing.until END AS blocked_until,
     CASE standing.state
-        WHEN 'blocked' THEN concat('blocked until ', standing.until,
+        WHEN 'blocked' THEN concat('blocked until ', date_trunc('second', standing.until),
             (SELECT concat(
                 ' since ' || date_trunc('second', b.blocked_at)::text,
                 ' by ' || b.blocked_by::text,
@@ -127,7 +127,7 @@ SELECT k.job, k.target,
         WHEN 'half_open' THEN format('has failed %s times in a row since %s; one lease at a time; the last error: %s', breaker.failures,
             date_trunc('second', breaker.since), breaker.message)
         WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN format('all %s leases are in use', coalesce(own.concurrency, everyone.concurrency))
-            ELSE format('%s leases per second; the next lease is at %s', coalesce(own.rate, everyone.rate), standing.until) END
+            ELSE format('%s leases per second; the next lease is at %s', coalesce(own.rate, everyone.rate), date_trunc('second', standing.until)) END
     END AS why
 -- UNION ALL and the separate column `target` let PostgreSQL find one target by index, without reading all breakers.
 FROM (

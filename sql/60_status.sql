@@ -34,7 +34,7 @@ CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, until timesta
     RETURN concat(
         ' since ' || date_trunc('second', since)::text,
         ' by ' || by::text,
-        ' until ' || until::text,
+        ' until ' || date_trunc('second', until)::text,
         ': "' || note || '"');
 
 COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, timestamptz, text) IS 'Since when, by which role, until when and why, as far as each is known';
@@ -131,12 +131,12 @@ CROSS JOIN LATERAL (
             AND l.pid <> ALL (ARRAY(SELECT w.pid FROM awty_internal.worker() AS w))
             AND l.pid <> pg_backend_pid()
         UNION ALL
-        SELECT 8, format('it is running since %s in process %s', w.started_at, w.pid), NULL
+        SELECT 8, format('it is running since %s in process %s', date_trunc('second', w.started_at), w.pid), NULL
         FROM awty_internal.worker() AS w
         WHERE f.id = ANY (w.check_ids) AND NOT awty_internal.waits_for_standby(w.pid)
         UNION ALL
-        SELECT 8, format('it is leased since %s to %s until %s', l.leased_at,
-                CASE WHEN named.is_known THEN quote_ident(l.worker) ELSE 'a worker' END, l.expires_at), NULL
+        SELECT 8, format('it is leased since %s to %s until %s', date_trunc('second', l.leased_at),
+                CASE WHEN named.is_known THEN quote_ident(l.worker) ELSE 'a worker' END, date_trunc('second', l.expires_at)), NULL
         FROM awty_internal.lease AS l
         WHERE l.id = f.id AND l.expires_at > clock_timestamp()
         UNION ALL

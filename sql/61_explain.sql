@@ -70,11 +70,11 @@ BEGIN ATOMIC
         WHERE r.entity_name = explain.entity_name AND s.key = explain.entity_key AND s.there_at IS NULL
     ), shown AS MATERIALIZED (
         SELECT h.scheduled_at AS at, h.id, 1 AS step, h.job, 'scheduled' AS event,
-            format('by %s, for %s', h.scheduled_by, h.first_check_at) AS detail
+            format('by %s, for %s', h.scheduled_by, date_trunc('second', h.first_check_at)) AS detail
         FROM past AS h
         UNION ALL
         SELECT h.started_at, h.id, 2, h.job, 'ran',
-            format('%s ms in %s runs, the last one started %s s late',
+            format(CASE h.attempts WHEN 1 THEN '%s ms in one run, which started %3$s s late' ELSE '%s ms in %s runs, the last one started %s s late' END,
                 round((EXTRACT(epoch FROM h.run_time) * 1000)::numeric, 1), h.attempts,
                 round(EXTRACT(epoch FROM h.lateness), 2))
         FROM past AS h WHERE h.started_at IS NOT NULL
@@ -83,15 +83,15 @@ BEGIN ATOMIC
         FROM past AS h
         UNION ALL
         SELECT f.scheduled_at, f.id, 4, f.job, 'scheduled',
-            format('by %s, for %s', f.scheduled_by, f.first_check_at)
+            format('by %s, for %s', f.scheduled_by, date_trunc('second', f.first_check_at))
         FROM pending AS f
         UNION ALL
         SELECT f.started_at, f.id, 5, f.job, 'ran',
             CASE WHEN f.attempt = 0
                 THEN format('run %s, started %s s late, asked for %s', f.runs,
-                    round(EXTRACT(epoch FROM f.lateness), 2), f.next_check_at)
+                    round(EXTRACT(epoch FROM f.lateness), 2), date_trunc('second', f.next_check_at))
                 ELSE format('run %s failed: %s: %s; attempt %s is at %s', f.runs, f.sqlstate, f.message,
-                    f.attempt + 1, f.next_check_at)
+                    f.attempt + 1, date_trunc('second', f.next_check_at))
             END
         FROM pending AS f WHERE f.started_at IS NOT NULL
         UNION ALL
@@ -100,7 +100,7 @@ BEGIN ATOMIC
         FROM pending AS f
         UNION ALL
         SELECT a.at, a.id, 2, a.job, 'leased', concat('to ', a.worker, ', attempt ', a.attempt, CASE WHEN a.ok THEN ', completed' ELSE ', failed' END,
-            ' at ', a.ended_at, ': ' || a.sqlstate, ': ' || a.message)
+            ' at ', date_trunc('second', a.ended_at), ': ' || a.sqlstate, ': ' || a.message)
         FROM (SELECT t.leased_at AS at, t.id, t.job, t.worker, t.attempt, t.ok, t.ended_at, t.sqlstate, t.message FROM awty.attempt AS t
               WHERE t.id = ANY (ARRAY(SELECT p.id FROM past AS p UNION ALL SELECT f.id FROM pending AS f))
               ORDER BY t.ended_at DESC LIMIT 100) AS a
@@ -123,27 +123,27 @@ BEGIN ATOMIC
         WHERE c.number > 0 HAVING count(*) > 0
         UNION ALL
         SELECT a.raised_at, a.id, 8, a.rule, 'waiting',
-            format('late since %s: alert %s of level %s is open%s', a.due_at, a.id, a.level,
-                ', escalated at ' || a.escalated_at::text)
+            format('late since %s: alert %s of level %s is open%s', date_trunc('second', a.due_at), a.id, a.level,
+                ', escalated at ' || date_trunc('second', a.escalated_at)::text)
         FROM alerted AS a
         WHERE a.place <= 20 AND a.level > 0
         UNION ALL
-        SELECT a.reminded_at, a.id, 8, a.rule, 'reminded', format('alert %s of level 0, because the row is due at %s', a.id, a.due_at)
+        SELECT a.reminded_at, a.id, 8, a.rule, 'reminded', format('alert %s of level 0, because the row is due at %s', a.id, date_trunc('second', a.due_at))
         FROM alerted AS a
         WHERE a.place <= 20 AND a.reminded_at IS NOT NULL
         UNION ALL
         SELECT clock_timestamp(), a.id, 8, a.rule, 'waiting',
-            format('alert %s is held by %s%s%s; SELECT awty.release(%L, %L, %L);', a.id, a.held_by, ' until ' || a.held_until::text,
+            format('alert %s is held by %s%s%s; SELECT awty.release(%L, %L, %L);', a.id, a.held_by, ' until ' || date_trunc('second', a.held_until)::text,
                 ': ' || a.note, a.entity_name, a.entity_key, a.rule)
         FROM alerted AS a
         WHERE a.place <= 20 AND a.held_by IS NOT NULL AND awty_internal.lasts(a.held_until)
         UNION ALL
         SELECT coalesce(s.stopped_since, clock_timestamp()), 9223372036854775807, 8, s.rule, 'waiting',
             -- The clock of a row can start at -infinity, which PostgreSQL cannot subtract from another time.
-            concat_ws(', ', 'stopped since ' || s.stopped_since::text,
+            concat_ws(', ', 'stopped since ' || date_trunc('second', s.stopped_since)::text,
                 CASE WHEN isfinite(lower(s.stops)) IS NOT FALSE AND isfinite(s.stopped_since) IS NOT FALSE
-                    THEN format('stopped %s in all', (SELECT coalesce(sum(upper(p) - lower(p)), '0') FROM unnest(s.stops) AS p)
-                        + coalesce(greatest(clock_timestamp() - s.stopped_since, '0'), '0')) END)
+                    THEN format('stopped %s in all', date_trunc('second', (SELECT coalesce(sum(upper(p) - lower(p)), '0') FROM unnest(s.stops) AS p)
+                        + coalesce(greatest(clock_timestamp() - s.stopped_since, '0'), '0'))) END)
         FROM stopped AS s WHERE s.place <= 20
         UNION ALL
         SELECT clock_timestamp(), 9223372036854775807, 6, r.job, 'waiting', concat_ws('; ', s.why, s.mend)

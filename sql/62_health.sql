@@ -137,7 +137,7 @@ BEGIN ATOMIC
     FROM unable AS u WHERE u.call IS NOT NULL AND u.connect IS NULL
     UNION ALL
     SELECT 'warning', format('no external worker claims checks of job "%s"', o.job),
-        format('%s; the oldest has been due since %s', o.why, o.next_check_at),
+        format('%s; the oldest has been due since %s', o.why, date_trunc('second', o.next_check_at)),
         format('SELECT * FROM awty.claim(ARRAY[%L], ''by hand'');', o.job)
     FROM overdue AS o WHERE NOT o.paused AND o.function_name IS NULL AND o.rank = 10
     UNION ALL
@@ -155,7 +155,7 @@ BEGIN ATOMIC
           LIMIT 20) AS t
     UNION ALL
     SELECT 'warning', format('checks of job "%s" are more than ten slots late', o.job),
-        format('the oldest has been due since %s; %s', o.next_check_at, o.why),
+        format('the oldest has been due since %s; %s', date_trunc('second', o.next_check_at), o.why),
         coalesce(o.mend, (SELECT format('SELECT * FROM awty.explain(%L, %L);', f.entity_name, f.entity_key)
                           FROM awty.future_job AS f WHERE f.id = o.id), 'SELECT * FROM awty.status;')
     FROM overdue AS o CROSS JOIN here
@@ -211,7 +211,7 @@ BEGIN ATOMIC
       AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.entity_name = 'awty.backfill' AND f.entity_key = r.rule AND f.job = r.rule OFFSET 0)
     UNION ALL
     SELECT 'error', format('rule "%s" cannot tell its alerts', u.rule),
-        format('%s; the alert of "%s" waits since %s', u.why, u.entity_key, u.since), u.fix
+        format('%s; the alert of "%s" waits since %s', u.why, u.entity_key, date_trunc('second', u.since)), u.fix
     FROM awty_internal.untold AS u
     UNION ALL
     SELECT 'error', format('rule "%s" has stopped', r.rule), 'its table is gone', format('SELECT awty.unwatch(%L);', r.rule)
@@ -252,14 +252,14 @@ BEGIN ATOMIC
     FROM awty_internal.stray AS stray WHERE stray.is_there
     UNION ALL
     SELECT 'warning', 'an old snapshot prevents vacuum from removing dead rows',
-        format('process %s has held it since %s', a.pid, a.xact_start), format('SELECT pg_terminate_backend(%s);', a.pid)
+        format('process %s has held it since %s', a.pid, date_trunc('second', a.xact_start)), format('SELECT pg_terminate_backend(%s);', a.pid)
     FROM pg_stat_activity AS a
     WHERE a.backend_xmin IS NOT NULL AND a.datname = current_database()
         AND a.xact_start < (clock_timestamp() - '1 hour'::interval)
         AND EXISTS (SELECT FROM awty.future_job)
     UNION ALL
     SELECT 'warning', 'a prepared transaction prevents vacuum from removing dead rows',
-        format('"%s" has been prepared since %s', p.gid, p.prepared), format('COMMIT PREPARED %L; or ROLLBACK PREPARED', p.gid)
+        format('"%s" has been prepared since %s', p.gid, date_trunc('second', p.prepared)), format('COMMIT PREPARED %L; or ROLLBACK PREPARED', p.gid)
     FROM pg_prepared_xacts AS p
     WHERE p.database = current_database()
         AND p.prepared < (clock_timestamp() - '1 hour'::interval)

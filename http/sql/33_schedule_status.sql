@@ -58,9 +58,10 @@ SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'pause
     CASE WHEN e.deleted_at IS NOT NULL THEN NULL WHEN e.paused THEN e.paused_note
         WHEN f.held THEN coalesce(e.verdict_note, awty_http_internal.why_held(f.id))
         WHEN f.id IS NULL THEN e.verdict_note
-        WHEN target.state = 'blocked' THEN concat('its target is blocked until ', target.until, ': ' || block.note)
+        WHEN target.state = 'blocked' THEN concat('its target is blocked until ', date_trunc('second', target.until), ': ' || block.note)
         WHEN target.state = 'open'
-            THEN format('its target has failed %s times in a row; the next attempt is at %s; the last error: %s', breaker.failures, target.until, breaker.message)
+            THEN format('its target has failed %s times in a row; the next attempt is at %s; the last error: %s', breaker.failures,
+            date_trunc('second', target.until), breaker.message)
     END AS why,
     f.id AS check_id,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,

@@ -11,6 +11,11 @@ fn explain_status_and_doctor_tell_of_leases_and_of_workers_that_do_not_come() {
     let one = claim_one(&shop);
     let running = "SELECT detail LIKE 'it is leased since % to tester until %' FROM awty.explain('orders', '1') WHERE event = 'running'";
     assert!(shop.cluster.value::<bool>("postgres", running));
+    let fractions = || {
+        shop.cluster
+            .psql("postgres", "SELECT detail FROM awty.explain('orders', '1') WHERE detail ~ ':[0-9]{2}[.][0-9]'")
+    };
+    assert_eq!(fractions().trim(), "", "a time has fractions of a second");
     let seen = "SELECT count(*) = 1 FROM awty.running WHERE job = 'mail' AND pid IS NULL AND timeout = '30 s' AND role = 'shop'";
     assert!(shop.cluster.value::<bool>("postgres", seen));
     let well = "SELECT why IS NULL AND lag = '0' FROM awty.status";
@@ -21,6 +26,10 @@ fn explain_status_and_doctor_tell_of_leases_and_of_workers_that_do_not_come() {
     assert_eq!(say(&mut shop.client(), "fail($1, 'broken', final => true)", one.lease), "ended");
     let told = "SELECT string_agg(event, ',') FROM awty.explain('orders', '1')";
     assert_eq!(shop.cluster.psql("postgres", told).trim(), "scheduled,ran,leased,failed");
+    assert_eq!(fractions().trim(), "", "a time has fractions of a second");
+    let ran = "SELECT detail FROM awty.explain('orders', '1') WHERE event = 'ran'";
+    let ran = shop.cluster.psql("postgres", ran);
+    assert!(ran.contains(" ms in one run, which started "), "{ran}");
 }
 
 #[test]
