@@ -37,21 +37,33 @@ CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint)
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_over(awty_http_internal.endpoint) IS 'Does no call follow if no check of this endpoint is pending?';
 
+-- awty.hold() stores the current role, which is the owner of the extension in functions that are SECURITY DEFINER.
+CREATE FUNCTION awty_http_internal.hold(endpoint awty_http_internal.endpoint, held_by oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM awty.hold(endpoint.entity_name, endpoint.entity_key, endpoint.job, endpoint.paused_note);
+    UPDATE awty_internal.hold AS h SET held_by = hold.held_by::regrole
+    FROM awty.future_job AS f
+    WHERE f.entity_name = endpoint.entity_name AND f.entity_key = endpoint.entity_key AND f.job = endpoint.job AND h.check_id = f.id;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.hold(awty_http_internal.endpoint, oid) IS 'Holds the check of a paused endpoint in the name of the role that paused it';
+
 -- Resuming a schedule also releases a check that awty or the endpoint has held.
-CREATE FUNCTION awty_http_internal.hold_or_release(endpoint awty_http_internal.endpoint) RETURNS void
+CREATE FUNCTION awty_http_internal.hold_or_release(endpoint awty_http_internal.endpoint, caller oid) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_held boolean := (SELECT f.held FROM awty.future_job AS f
         WHERE f.entity_name = endpoint.entity_name AND f.entity_key = endpoint.entity_key AND f.job = endpoint.job);
 BEGIN
     IF endpoint.paused AND NOT is_held THEN
-        PERFORM awty.hold(endpoint.entity_name, endpoint.entity_key, endpoint.job, endpoint.paused_note);
+        PERFORM awty_http_internal.hold(endpoint, caller);
     ELSIF NOT endpoint.paused AND is_held THEN
         PERFORM awty.release(endpoint.entity_name, endpoint.entity_key, endpoint.job);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http_internal.endpoint) IS 'Holds or releases the check of an endpoint, as its column paused says';
+COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http_internal.endpoint, oid) IS 'Holds or releases the check of an endpoint, as its column paused says';
 
 CREATE FUNCTION awty_http_internal.jitter(endpoint awty_http_internal.endpoint) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -218,7 +230,7 @@ BEGIN
     IF FOUND THEN
         PERFORM awty_http_internal.set_content(new.job, new.entity_name, new.entity_key, how.content);
         PERFORM awty_http_internal.plan_calls(new, NULL);
-        PERFORM awty_http_internal.hold_or_release(new);
+        PERFORM awty_http_internal.hold_or_release(new, schedule_as.caller);
         PERFORM awty_http_internal.say_blocked(new);
         RETURN new.id;
     END IF;
@@ -264,7 +276,7 @@ BEGIN
         PERFORM awty_http_internal.plan_calls(new, CASE WHEN is_pending THEN old.every IS NOT NULL OR old.cron IS NOT NULL END);
     END IF;
     IF new.paused <> old.paused OR NOT stays THEN
-        PERFORM awty_http_internal.hold_or_release(new);
+        PERFORM awty_http_internal.hold_or_release(new, schedule_as.caller);
     END IF;
     PERFORM awty_http_internal.say_blocked(new);
     RETURN new.id;

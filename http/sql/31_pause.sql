@@ -54,7 +54,7 @@ BEGIN
     RETURNING e.* INTO endpoint;
     -- awty.hold() also gives the new note to a check that is already held.
     IF FOUND AND awty_http_internal.is_pending(endpoint) THEN
-        PERFORM awty.hold(endpoint.entity_name, endpoint.entity_key, endpoint.job, endpoint.paused_note);
+        PERFORM awty_http_internal.hold(endpoint, pause_as.caller);
     END IF;
     RETURN true;
 END
@@ -84,7 +84,7 @@ BEGIN
        AND NOT awty_http_internal.is_pending(endpoint) THEN
         PERFORM awty_http_internal.plan_calls(endpoint, NULL);
     END IF;
-    PERFORM awty_http_internal.hold_or_release(endpoint);
+    PERFORM awty_http_internal.hold_or_release(endpoint, resume_as.caller);
     RETURN true;
 END
 $$;

@@ -157,6 +157,9 @@ fn each_schedule_says_how_it_stands_and_when_it_is_called() {
     assert_eq!(state(), "blocked: its target is blocked until infinity: they move");
     http.ask("app", &format!("SELECT awty_http_internal.pause('{id}', 'until Monday')"));
     assert_eq!(state(), "paused: until Monday");
+    let by = "SELECT count(*) FROM awty_http.endpoint AS e, awty.explain(e.entity_name, e.entity_key) AS x
+        WHERE x.detail LIKE 'the check is held since % by app: \"until Monday\"%'";
+    assert_eq!(http.ask("app", by), "1", "the role that paused it is not named");
     assert_eq!(http.ask("app", &format!("SELECT count(*) FROM awty_http_internal.next_calls('{id}')")), "0");
     http.ask("app", &format!("SELECT awty_http_internal.resume('{id}')"));
     http.ask(
