@@ -105,3 +105,23 @@ CREATE FUNCTION awty_http_internal.settings_read() RETURNS timestamptz
     LANGUAGE sql VOLATILE PARALLEL RESTRICTED
     RETURN (SELECT r.settings_read FROM awty_internal.runtime() AS r);
 COMMENT ON FUNCTION awty_http_internal.settings_read() IS 'When did the database server last read its settings? NULL if awty is not preloaded';
+
+-- A block that has ended stays in awty_internal.target for at least a day, unless the target is unblocked or blocked
+-- again. awty.target no longer shows such a block.
+CREATE FUNCTION awty_http_internal.stops(id text, at timestamptz) RETURNS jsonb
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (SELECT jsonb_build_object(
+            'block', (SELECT jsonb_build_object('target', nullif(t.target, ''), 'since', t.blocked_at, 'until', t.blocked_until,
+                          'by', t.blocked_by::text, 'note', t.note)
+                      FROM awty_internal.target AS t
+                      WHERE t.job = e.job AND t.target = ANY (ARRAY[e.entity_name, '']) AND t.blocked_until > stops.at
+                      ORDER BY t.blocked_at <= stops.at DESC, t.blocked_until DESC LIMIT 1),
+            'pause', (SELECT jsonb_build_object('since', j.paused_at, 'until', j.paused_until, 'by', j.paused_by::text, 'note', j.paused_note)
+                      FROM awty.job AS j WHERE j.job = e.job AND j.paused),
+            'hold', (SELECT jsonb_build_object('since', h.held_at, 'until', h.held_until, 'note', h.note,
+                         'paused', e.paused, 'by', CASE WHEN e.verdict IS NULL THEN h.held_by::text END)
+                     FROM awty.future_job AS f JOIN awty_internal.hold AS h ON h.check_id = f.id
+                     WHERE f.entity_name = e.entity_name AND f.entity_key = e.entity_key AND f.job = e.job AND f.held))
+        FROM awty_http_internal.endpoint AS e WHERE e.id = stops.id);
+COMMENT ON FUNCTION awty_http_internal.stops(text, timestamptz)
+    IS 'Last block of a schedule''s target that ended after a time, and the present pause of its job and hold of its check, as far as the caller may read them';

@@ -14,9 +14,10 @@ const ATTEMPTS: &str = concat!(
 /// Counts other endpoints that should have been called during a late call's delay (`others`), and those that were
 /// called (`called`). `near` and `near_called` are the same counts for endpoints of the same target.
 ///
-/// Also returns when the server started, and when its settings, the job and the schedule last changed.
+/// Also returns when the server started, when its settings, the job and the schedule last changed, and which stops the
+/// database knows, such as a block of the target that has ended.
 pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_catalog.pg_postmaster_start_time(),
-        'settings', awty_http_internal.settings_read())
+        'settings', awty_http_internal.settings_read(), 'stops', awty_http_internal.stops($1, $2::text::timestamptz))
     || (SELECT pg_catalog.jsonb_build_object('job', j.resumed_at, 'schedule', e.changed_at)
         FROM awty_http.endpoint AS e JOIN awty.job AS j ON j.job = e.job WHERE e.id = $1)
     || pg_catalog.jsonb_build_object('others', pg_catalog.count(*), 'called', pg_catalog.count(*) FILTER (WHERE o.called),
@@ -48,8 +49,8 @@ pub const FACTS: &str = concat!(
             w.at - '1 microsecond'::interval, 1, e.starts) AS o (at))),
         'jitter', ", ms!("coalesce(awty_http_internal.jitter(e), '0')"), ",
         'kept', pg_catalog.clock_timestamp() - nullif(pg_catalog.current_setting('awty.attempt_retention')::interval, '0'),
-        'ended', (SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('slot', h.next_check_at, 'outcome', h.outcome, 'message', h.message)) FROM (
-            SELECT c.next_check_at, c.outcome, c.message FROM awty.future_job_history AS c
+        'ended', (SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('slot', h.next_check_at, 'at', h.finished_at, 'outcome', h.outcome, 'message', h.message)) FROM (
+            SELECT c.next_check_at, c.finished_at, c.outcome, c.message FROM awty.future_job_history AS c
             WHERE c.entity_name = e.entity_name AND c.entity_key = e.entity_key AND c.job = e.job AND c.outcome <> ALL ('{done,met,cancelled,replaced}')
               AND c.finished_at >= w.at AND c.finished_at < w.at + '1 hour'::interval
             ORDER BY c.finished_at LIMIT 20) AS h))

@@ -1,6 +1,7 @@
 //! Shows the last calls of an endpoint, and why the newest late call was late.
 
 use super::attempt;
+use super::cause::Wait;
 use super::fail::Fail;
 use super::parts::{Column, Mark, PATIENCE, empty, linked_time, mark, number, string, table, text, time};
 use super::state::Page;
@@ -9,15 +10,6 @@ use crate::db::{Request, calls};
 use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde_json::Value;
-
-/// Causes of a delay. The page shows the text of a cause, followed by the time at which the cause ended.
-const ENDS: [(&str, &str); 5] = [
-    ("job", "Its job was paused until"),
-    ("server", "The database server was down; it started at"),
-    ("gateway", "No gateway called; this gateway started at"),
-    ("schedule", "The schedule was paused or changed until"),
-    ("settings", "Calls began again when the database server read its settings, as it does if awty is switched on:"),
-];
 
 const MOST: i64 = 20;
 
@@ -65,11 +57,6 @@ pub async fn meanwhile(page: &Page, reading: &Request, id: &str, from: &str, to:
     Ok(meanwhile)
 }
 
-/// Says why the endpoint was not called between the planned time (`slot`) and the start (`at`) of `call`.
-pub fn why(call: &Value, meanwhile: &Value) -> String {
-    end(call, meanwhile).unwrap_or_else(|| cause(meanwhile).into())
-}
-
 impl Last {
     pub async fn read(page: &Page, reading: &Request, id: &str, until: Option<&str>) -> Result<Self, Fail> {
         let calls = calls::attempts(reading, id, until, until.map(|_| 0), MOST).await?;
@@ -114,38 +101,8 @@ impl Last {
         let call = &self.calls[place].0;
         let slot = moment(&call["slot"]).map(|slot| absolute(slot, crate::clock::now())).unwrap_or_default();
         let late = lateness(call).map(|late| millis(late.num_milliseconds())).unwrap_or_default();
-        format!("The call for {slot} came {late} late. {}", why(call, meanwhile))
-    }
-}
-
-/// Says what delayed the call, such as a pause of the job, and when this cause ended. If other endpoints were called
-/// during the delay, the cause can only be a pause or change of the call's own schedule.
-fn end(call: &Value, meanwhile: &Value) -> Option<String> {
-    let (slot, at) = (moment(&call["slot"])?, moment(&call["at"])?);
-    let only_this = meanwhile["called"].as_i64() > Some(0);
-    let ends = ENDS.iter().filter(|(name, _)| !only_this || *name == "schedule");
-    ends.filter_map(|(name, words)| Some((moment(&meanwhile[name])?, words)))
-        .find(|(end, _)| *end > slot && *end <= at)
-        .map(|(end, words)| format!("{words} {}.", absolute(end, crate::clock::now())))
-}
-
-/// Infers the cause of a call's delay from the other endpoints that were called during the delay. For example, if an
-/// endpoint of the same target was called, the target cannot be the cause.
-fn cause(meanwhile: &Value) -> &'static str {
-    let [others, called, near, near_called] =
-        ["others", "called", "near", "near_called"].map(|name| meanwhile[name].as_i64().unwrap_or(0));
-    if others == 0 {
-        "No other endpoint is called so often that its calls could tell what was stopped then."
-    } else if called == 0 && near == others {
-        "No other endpoint was called meanwhile, and all of them have the same target. So the target was blocked, failing or at its limit, or all calls had stopped: awty, the database, the job or the gateways."
-    } else if called == 0 {
-        "No other endpoint was called meanwhile, so all calls had stopped: awty, the database, the job or the gateways. The logs of PostgreSQL and of the gateways have the cause."
-    } else if near_called > 0 {
-        "Other endpoints of its target were called meanwhile, so this schedule itself was paused or held."
-    } else if near > 0 {
-        "Endpoints of other targets were called meanwhile, and none of this target, so the target was blocked, failing or at its limit."
-    } else {
-        "Endpoints of other targets were called meanwhile, so this schedule was paused or held, or its target was blocked, failing or at its limit."
+        let why = Wait::of(call).map(|wait| wait.why(meanwhile)).unwrap_or_default();
+        format!("The call for {slot} came {late} late. {why}")
     }
 }
 
@@ -153,34 +110,6 @@ fn cause(meanwhile: &Value) -> &'static str {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn a_late_call_tells_what_was_stopped() {
-        let told = |others: i64, called: i64, near: i64, near_called: i64| {
-            cause(&json!({"others": others, "called": called, "near": near, "near_called": near_called}))
-        };
-        assert!(told(0, 0, 0, 0).contains("could tell"));
-        assert!(told(3, 0, 1, 0).contains("all calls had stopped"));
-        assert!(told(3, 0, 1, 0).starts_with("No other endpoint was called meanwhile, so all calls"));
-        assert!(told(3, 0, 3, 0).contains("the target was blocked"));
-        assert!(told(3, 2, 1, 1).contains("this schedule itself"));
-        assert!(told(3, 2, 1, 0).contains("and none of this target"));
-        assert!(told(3, 2, 0, 0).contains("paused or held, or its target"));
-    }
-
-    #[test]
-    fn the_end_of_a_stop_is_the_cause_if_it_was_meanwhile() {
-        let call = json!({"slot": "2026-11-26T10:00:00Z", "at": "2026-11-26T10:00:35Z"});
-        let told = |name: &str, time: &str, called: i64| end(&call, &json!({name: time, "called": called}));
-        for (name, words) in ENDS {
-            let sentence = told(name, "2026-11-26T10:00:34Z", 0).unwrap();
-            assert!(sentence.starts_with(words) && sentence.ends_with(" UTC."), "{sentence}");
-            assert_eq!(told(name, "2026-11-26T10:00:34Z", 1).is_some(), name == "schedule");
-            assert_eq!(told(name, "2026-11-26T10:00:00Z", 0), None);
-            assert_eq!(told(name, "2026-11-26T10:00:36Z", 0), None);
-        }
-        assert_eq!(end(&call, &json!({"job": null, "called": 0})), None);
-    }
 
     #[test]
     fn only_the_first_attempt_can_be_late() {

@@ -7,6 +7,7 @@ mod alerts;
 mod answer;
 mod attempt;
 mod calls;
+mod cause;
 pub mod chart;
 mod cookies;
 mod document;

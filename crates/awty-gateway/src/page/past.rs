@@ -1,16 +1,17 @@
 //! Answers for one endpoint: was it called at this time, and if not, why?
 
 use super::calls::{self, PastCall, lateness};
+use super::cause::Wait;
 use super::fail::Fail;
-use super::parts::{Mark, mark, string, table};
+use super::parts::{Mark, PATIENCE, mark, string, table};
 use super::past_answer::{Answer, answer, is_dropped};
 use super::state::Page;
 use super::visit::Reading;
 use super::words::{absolute, count, encoded, millis, moment};
 use crate::db::calls as db;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The table shows this many calls before the given time, and as many after it.
 const SHOWN: usize = 5;
@@ -18,14 +19,17 @@ const SHOWN: usize = 5;
 /// Number of calls to read from the start of the given minute, in which the endpoint may have been called 60 times.
 const READ: i64 = 100;
 
+/// Outcomes of checks that ended because their calls had not been made in time.
+const MISSED: [&str; 2] = ["missed", "expired"];
+
 pub struct Past {
     at: DateTime<Utc>,
     /// Calls before and after the given time, sorted by their end.
     calls: Vec<db::Item>,
     facts: Value,
-    /// Facts about the time during which a call of this endpoint was late or missing. `None` if no call was late or
-    /// missing.
-    meanwhile: Option<Value>,
+    /// Time during which a call of this endpoint was late or missing, and facts about this time. `None` if no call was
+    /// late or missing.
+    wait: Option<(Wait, Value)>,
 }
 
 impl Past {
@@ -36,20 +40,15 @@ impl Past {
         calls.extend(db::attempts_after(reading, id, &from, READ).await?);
         let facts = db::facts(reading, id, &from).await?;
         let now = crate::clock::now();
-        let gap = match answer(at, now, &calls.iter().map(|(call, _)| call).collect::<Vec<_>>(), &facts) {
-            Answer::Called { late: Some(call), .. } | Answer::Late(call) => {
-                Some((string(&call["slot"]).to_owned(), string(&call["at"]).to_owned()))
+        let answer = answer(at, now, &calls.iter().map(|(call, _)| call).collect::<Vec<_>>(), &facts);
+        let wait = match wait(&answer, at, now, &facts) {
+            Some(wait) => {
+                let (slot, end) = (wait.slot.to_rfc3339(), wait.end.to_rfc3339());
+                Some((wait, calls::meanwhile(page, reading, id, &slot, &end).await?))
             }
-            Answer::Gap(_, next) => {
-                Some((from, next.map_or_else(|| now.to_rfc3339(), |next| string(&next["at"]).to_owned())))
-            }
-            _ => None,
-        };
-        let meanwhile = match gap {
-            Some((from, to)) => Some(calls::meanwhile(page, reading, id, &from, &to).await?),
             None => None,
         };
-        Ok(Past { at, calls, facts, meanwhile })
+        Ok(Past { at, calls, facts, wait })
     }
 
     fn answer(&self) -> Answer<'_> {
@@ -83,29 +82,28 @@ impl Past {
     fn sentence(&self, answer: &Answer) -> String {
         let now = crate::clock::now();
         let time = |value: &Value| moment(value).map(|at| absolute(at, now)).unwrap_or_default();
-        let cause = |from: &Value, to: &Value| {
-            self.meanwhile
-                .as_ref()
-                .map(|meanwhile| calls::why(&json!({"slot": from, "at": to}), meanwhile))
-                .unwrap_or_default()
+        let cause = || self.wait.as_ref().map(|(wait, meanwhile)| wait.why(meanwhile)).unwrap_or_default();
+        let known = || {
+            let known = self.wait.as_ref().and_then(|(wait, meanwhile)| wait.known(meanwhile));
+            known.map(|known| format!(" {known}")).unwrap_or_default()
         };
         match answer {
             Answer::ToCome => "That time is still to come.".into(),
             Answer::NotThereYet(created) => format!("It was created at {}.", absolute(*created, now)),
             Answer::Called { calls, late: None } => called(calls, &time),
             Answer::Called { calls, late: Some(late) } if calls.len() == 1 && has(calls, late) => {
-                format!("{} {}", called(calls, &time), cause(&late["slot"], &late["at"]))
+                format!("{} {}", called(calls, &time), cause())
             }
             Answer::Called { calls, late: Some(late) } => {
                 format!("{} {}", called(calls, &time), self.sentence(&Answer::Late(late)))
             }
             Answer::Late(call) if is_dropped(call) => {
-                format!("The call for {} was not made: {}.", time(&call["slot"]), string(&call["message"]))
+                format!("The call for {} was not made: {}.{}", time(&call["slot"]), string(&call["message"]), known())
             }
             Answer::Late(call) => {
                 let late = lateness(call).map(|late| millis(late.num_milliseconds())).unwrap_or_default();
                 let (slot, made) = (time(&call["slot"]), time(&call["at"]));
-                format!("The call for {slot} came {late} late, at {made}. {}", cause(&call["slot"], &call["at"]))
+                format!("The call for {slot} came {late} late, at {made}. {}", cause())
             }
             Answer::Running(call) => format!(
                 "The call of {} lasted until {}. A slot that passes during a call is left out.",
@@ -114,7 +112,8 @@ impl Past {
             ),
             Answer::Ended(ended) => {
                 let message = ended["message"].as_str().map(|message| format!(": {message}")).unwrap_or_default();
-                format!("The check for {} ended as {}{message}.", time(&ended["slot"]), string(&ended["outcome"]))
+                let (slot, outcome) = (time(&ended["slot"]), string(&ended["outcome"]));
+                format!("The check for {slot} ended as {outcome}{message}.{}", known())
             }
             Answer::NotPlanned(next) => match next {
                 Some(next) => format!("Its plan has no call then. The next planned time was {}.", absolute(*next, now)),
@@ -123,15 +122,11 @@ impl Past {
             Answer::Forgotten => "Single calls are kept for awty.attempt_retention.".into(),
             Answer::Gap(before, after) => {
                 let before = before.map(|call| format!("The call before was at {}.", time(&call["at"])));
-                let (next, to) = match after {
-                    Some(call) => (format!("The next call was at {}.", time(&call["at"])), call["at"].clone()),
-                    None => ("No call has ended since then.".into(), now.to_rfc3339().into()),
+                let next = match after {
+                    Some(call) => format!("The next call was at {}.", time(&call["at"])),
+                    None => "No call has ended since then.".into(),
                 };
-                [before, Some(next), Some(cause(&self.at.to_rfc3339().into(), &to))]
-                    .into_iter()
-                    .flatten()
-                    .collect::<Vec<_>>()
-                    .join(" ")
+                [before, Some(next), Some(cause())].into_iter().flatten().collect::<Vec<_>>().join(" ")
             }
         }
     }
@@ -155,6 +150,25 @@ impl Past {
         rows.extend(gap);
         rows.extend(shown(&after[..after.len().min(SHOWN)]));
         html! { @if !rows.is_empty() { (table(&format!("Calls around {}", absolute(self.at, now)), &calls::COLUMNS, rows)) } }
+    }
+}
+
+/// Returns the time during which the endpoint should have been called at `at`, but was not.
+fn wait(answer: &Answer, at: DateTime<Utc>, now: DateTime<Utc>, facts: &Value) -> Option<Wait> {
+    let jitter = TimeDelta::milliseconds(facts["jitter"].as_i64().unwrap_or(0));
+    match answer {
+        Answer::Called { late: Some(call), .. } | Answer::Late(call) => Wait::of(call),
+        Answer::Ended(ended) if MISSED.contains(&string(&ended["outcome"])) => {
+            let (slot, end) = (moment(&ended["slot"])?, moment(&ended["at"])?);
+            Some(Wait { slot, patience: PATIENCE, end, is_called: false })
+        }
+        Answer::Gap(_, next) => Some(Wait {
+            slot: moment(&facts["planned"]).unwrap_or(at),
+            patience: jitter + PATIENCE,
+            end: next.and_then(|next| moment(&next["at"])).unwrap_or(now),
+            is_called: next.is_some(),
+        }),
+        _ => None,
     }
 }
 
