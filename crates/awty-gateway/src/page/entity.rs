@@ -7,6 +7,7 @@ use super::parts::{
     Mark, button, command, due, empty, entity, entity_place, is_late, job, mark, none, outcome, select, string, table,
     text, time,
 };
+use super::past;
 use super::stop::Stop;
 use super::visit::Visit;
 use super::words::{moment, times};
@@ -38,7 +39,7 @@ pub async fn show(visit: Visit) -> View {
         (Some(name), Some(key), _) => life(&visit, name, key).await,
         (Some(name), None, _) => list(&visit, name).await,
         (None, _, Some(text)) => match asked(text) {
-            Asked::Entity(name, key) => Ok(see(&entity_place(&name, &key))),
+            Asked::Entity(name, key) => Ok(see(&past::place(&visit, &name, &key).await?)),
             Asked::Name(name) => list(&visit, name).await,
         },
         _ => Ok(see("/")),
@@ -93,7 +94,10 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let body = html! {
         h1 { span.soft { (name) } " " (key) }
         (stop.banner())
-        @if let Some(id) = schedule { p { a href=(format!("/schedules/{id}")) { "The schedule of this URI" } } }
+        @if let Some(place) = schedule.map(|id| format!("/schedules/{id}")) {
+            p { a href=(place) { "The schedule of this URI" } }
+            @if !visit.reloads() { section { (past::ask(&place, "")) } }
+        }
         @if !waits.is_empty() { (table("Now", &[text("Since"), text("Job"), text("Why it waits")], waits.iter().map(wait).collect())) }
         @if let Some(calls) = &calls { (calls.cause()) }
         @if !open.is_empty() { (alerts::open("Alerts", &open, visit)) }

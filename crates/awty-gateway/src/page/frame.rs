@@ -34,7 +34,7 @@ fn search(asked: &str) -> Markup {
     html! {
         form.search role="search" method="get" action="/entity" {
             label.hidden for="q" { "Find an entity or a URI" }
-            input #q name="q" type="search" placeholder="orders 42" value=(asked) autocapitalize="none" autocomplete="off";
+            input #q name="q" type="search" placeholder="orders 42, or a URI" value=(asked) autocapitalize="none" autocomplete="off";
             button { "Find" }
         }
     }

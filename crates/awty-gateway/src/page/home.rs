@@ -33,6 +33,7 @@ pub async fn show(visit: Visit) -> View {
     let fails = failing.len() + endpoints.len() + behind.len();
     let body = html! {
         (answer(visit.late(), fails, ended as usize, stop.why().is_some()))
+        p.soft { "Was an endpoint not called earlier? " a href="/why" { "Ask about a time" } "." }
         (stop.banner_of("the list of late rows"))
         @if !late.is_empty() {
             (alerts::open("Late now", &late, &visit))

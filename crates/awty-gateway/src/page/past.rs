@@ -3,12 +3,13 @@
 use super::calls::{self, PastCall, lateness};
 use super::cause::Wait;
 use super::fail::Fail;
-use super::parts::{Mark, PATIENCE, mark, string, table};
+use super::parts::{Mark, PATIENCE, entity_place, mark, string, table};
 use super::past_answer::{Answer, answer, is_dropped};
 use super::state::Page;
-use super::visit::Reading;
+use super::visit::{Reading, Visit};
 use super::words::{absolute, count, encoded, millis, moment};
-use crate::db::calls as db;
+use super::zone;
+use crate::db::{calls as db, views};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
@@ -150,6 +151,29 @@ impl Past {
         rows.extend(gap);
         rows.extend(shown(&after[..after.len().min(SHOWN)]));
         html! { @if !rows.is_empty() { (table(&format!("Calls around {}", absolute(self.at, now)), &calls::COLUMNS, rows)) } }
+    }
+}
+
+/// Returns the view of an entity. If the visitor asks about a time at which an endpoint was called, returns the view of
+/// the endpoint's schedule at that time.
+pub async fn place(visit: &Visit, name: &str, key: &str) -> Result<String, Fail> {
+    let Some(at) = visit.query.get("at") else { return Ok(entity_place(name, key)) };
+    let reading = visit.read().await?;
+    let schedule = views::schedule_of(&reading, name, key).await?;
+    visit.end(reading).await?;
+    Ok(match schedule.as_ref().and_then(Value::as_str) {
+        Some(id) => format!("/schedules/{id}?at={}", encoded(at)),
+        None => entity_place(name, key),
+    })
+}
+
+/// Asks whether an endpoint was called at a time. `place` is the view of its schedule.
+pub fn ask(place: &str, at: &str) -> Markup {
+    html! {
+        form.filters method="get" action=(place) {
+            label { "Was it called at (" (zone::name()) ") " input name="at" type="datetime-local" value=(at) required; }
+            button { "Look" }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::chart::Range;
 use super::fail::{Fail, View};
 use super::numbers::Numbers;
 use super::parts::{button, command, reason, string, time};
-use super::past::Past;
+use super::past::{self, Past};
 use super::schedules::{next_call, plan, result, state};
 use super::stop::Stop;
 use super::visit::{Reading, Visit};
@@ -76,7 +76,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         @if let Some(why) = row["why"].as_str().filter(|_| waits.is_empty()) { (reason(why, None)) }
         @if let Some(past) = &past { (past.draw(&id)) } @else { (last.cause()) }
         (buttons(&row, &place, visit.writes()))
-        @if !visit.reloads() { (was_it_called(&place, visit.query.get("at").unwrap_or_default())) }
+        @if !visit.reloads() { (past::ask(&place, visit.query.get("at").unwrap_or_default())) }
         dl.facts {
             div { dt { "Next calls" } dd { @if next.items().is_empty() { "none is planned" } @for at in next.items() { (next_call(at)) br; } } }
             div { dt { "Last call" } dd { (result(&row["last"])) br; (time(&row["last"]["at"])) } }
@@ -135,15 +135,6 @@ fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {
                 a href=(format!("{place}?bucket={name}")) aria-current=[(name == bucket && !is_past).then_some("true")] { (span) } " "
             }
             a href=(format!("{place}?bucket={bucket}&until={}", encoded(&last))) aria-current=[is_past.then_some("true")] { "Link to these numbers" }
-        }
-    }
-}
-
-fn was_it_called(place: &str, at: &str) -> Markup {
-    html! {
-        form.filters method="get" action=(place) {
-            label { "Was it called at (" (zone::name()) ") " input name="at" type="datetime-local" value=(at) required; }
-            button { "Look" }
         }
     }
 }

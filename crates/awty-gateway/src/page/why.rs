@@ -5,7 +5,7 @@ use super::fail::View;
 use super::parts::{Mark, command, mark, reason, remedy, select, string, time};
 use super::visit::Visit;
 use super::words::{millis, moment};
-use super::{frame, links};
+use super::{frame, links, zone};
 use crate::db::{status, views};
 use crate::health;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -49,13 +49,10 @@ pub async fn show(visit: Visit) -> View {
         @for (why, fix) in gateway.iter().map(|reason| parted(reason)).filter(|(_, fix)| !is_told(*fix)) {
             (of_gateway(&visit.page.name, why, fix))
         }
+        @if !visit.reloads() { (of_past()) }
         @for finding in &findings { (found(finding)) }
         @if let Some(clock) = &clock { (reason(clock, Some(command("timedatectl status")))) }
         (chain)
-        p {
-            "This view is about now. Why was an endpoint not called earlier? Choose it in " a href="/schedules" { "the list of schedules" }
-            ", and enter the time under “Was it called at”."
-        }
         @if is_well {
             @if next.is_null() {
                 p { "Nothing is due, because no check is pending. To schedule one:" }
@@ -86,6 +83,20 @@ fn clock(times: &Value, last_slot_run: &Value, now: DateTime<Utc>) -> Option<Str
 /// Splits a reason of the gateway into the problem and, after the first semicolon, the solution.
 fn parted(reason: &str) -> (&str, Option<&str>) {
     reason.split_once("; ").map_or((reason, None), |(why, fix)| (why, Some(fix)))
+}
+
+/// Leads to the answer about an earlier call, because the rest of the view is about the present.
+fn of_past() -> Markup {
+    html! {
+        section {
+            p { "This view is about now. Why was an endpoint not called earlier? Say which, and when:" }
+            form.filters method="get" action="/entity" {
+                label { "URI " input name="q" type="search" placeholder="https://api.example.com/tick" size="32" autocapitalize="none" required; }
+                label { "Was it called at (" (zone::name()) ") " input name="at" type="datetime-local" required; }
+                button { "Look" }
+            }
+        }
+    }
 }
 
 fn of_gateway(name: &str, why: &str, fix: Option<&str>) -> Markup {

@@ -119,6 +119,24 @@ fn a_late_or_missing_call_names_the_block_of_its_target() {
 }
 
 #[test]
+fn a_missed_call_is_found_in_two_steps_from_each_view() {
+    let (shop, gateway, _) = open();
+    let id = schedule(&shop);
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    let why = browser.shows("/why", &["This view is about now.", "action=\"/entity\"", "name=\"q\"", "name=\"at\""]);
+    assert!(why.find("This view is about now.") < why.find("From the server to a run"), "{why}");
+    browser.shows("/", &["Was an endpoint not called earlier?", "href=\"/why\""]);
+    let then = asked(&shop, SLOT);
+    let found = browser.get(&format!("/entity?q={}&at={}", encoded(URI), encoded(&then)));
+    assert_eq!((found.status, found.header("location")), (303, format!("/schedules/{id}?at={}", encoded(&then))));
+    browser.shows(&found.header("location"), &["Was it called at ", "</span> No.</span>"]);
+    let life = browser.get(&format!("/entity?q={}", encoded(URI))).header("location");
+    browser.shows(&life, &[&format!("action=\"/schedules/{id}\""), "name=\"at\""]);
+    let unknown = browser.get("/entity?q=http%3A%2F%2F127.0.0.1%3A1099%2Fnone&at=2026-11-26T10%3A00");
+    assert!(unknown.header("location").starts_with("/entity?name="), "{}", unknown.text);
+}
+
+#[test]
 fn a_paused_schedule_says_since_when_and_by_whom() {
     let (shop, gateway, _) = open();
     let id = schedule(&shop);
