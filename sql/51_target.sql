@@ -19,7 +19,7 @@ COMMENT ON COLUMN awty_internal.target.target IS 'Entity name of the checks; emp
 COMMENT ON COLUMN awty_internal.target.concurrency IS 'Leases at a time; NULL: no limit';
 COMMENT ON COLUMN awty_internal.target.rate IS 'Leases per second; NULL: no limit';
 COMMENT ON COLUMN awty_internal.target.burst IS 'Leases at once, within the rate; NULL: as many as in one second';
-COMMENT ON COLUMN awty_internal.target.blocked_until IS 'No leases until this time; NULL: not blocked';
+COMMENT ON COLUMN awty_internal.target.blocked_until IS 'End of the last block, before which the target gets no leases; NULL: no block is known';
 COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target was blocked';
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';

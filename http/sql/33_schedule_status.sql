@@ -106,8 +106,8 @@ CREATE FUNCTION awty_http_internal.settings_read() RETURNS timestamptz
     RETURN (SELECT r.settings_read FROM awty_internal.runtime() AS r);
 COMMENT ON FUNCTION awty_http_internal.settings_read() IS 'When did the database server last read its settings? NULL if awty is not preloaded';
 
--- A block that has ended stays in awty_internal.target for at least a day, unless the target is unblocked or blocked
--- again. awty.target no longer shows such a block.
+-- A block that has ended stays in awty_internal.target for at least a day, unless the target is blocked again.
+-- awty.target no longer shows such a block.
 CREATE FUNCTION awty_http_internal.stops(id text, at timestamptz) RETURNS jsonb
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (SELECT jsonb_build_object(

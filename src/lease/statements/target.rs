@@ -90,6 +90,7 @@ statement! {
       ) AS g WHERE b.job = g.job AND b.target = g.target"
 }
 
+// The end of a block keeps its time, role and note, so that the page can name the block later.
 statement!(
     upsert_target,
     [TEXTOID, TEXTOID, INT4OID, FLOAT8OID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, OIDOID, TEXTOID, TEXTARRAYOID, BOOLOID],
@@ -99,10 +100,10 @@ statement!(
           concurrency = CASE WHEN 'concurrency' = ANY ($10) THEN NULL ELSE coalesce($3, t.concurrency) END,
           rate = CASE WHEN 'rate' = ANY ($10) THEN NULL ELSE coalesce($4::pg_catalog.numeric, t.rate) END,
           burst = CASE WHEN 'burst' = ANY ($10) THEN NULL ELSE coalesce($5, t.burst) END,
-          blocked_until = CASE WHEN $11 THEN NULL ELSE coalesce($6, t.blocked_until) END,
-          blocked_at = CASE WHEN $11 THEN NULL WHEN $6 IS NULL THEN t.blocked_at ELSE $7 END,
-          blocked_by = CASE WHEN $11 THEN NULL WHEN $6 IS NULL THEN t.blocked_by ELSE $8::pg_catalog.regrole END,
-          note = CASE WHEN 'note' = ANY ($10) THEN NULL WHEN $6 IS NOT NULL OR $11 THEN $9 ELSE coalesce($9, t.note) END"
+          blocked_until = CASE WHEN NOT $11 THEN coalesce($6, t.blocked_until) WHEN t.blocked_until > $7 THEN $7 ELSE t.blocked_until END,
+          blocked_at = CASE WHEN $11 OR $6 IS NULL THEN t.blocked_at ELSE $7 END,
+          blocked_by = CASE WHEN $11 OR $6 IS NULL THEN t.blocked_by ELSE $8::pg_catalog.regrole END,
+          note = CASE WHEN 'note' = ANY ($10) THEN NULL WHEN $6 IS NOT NULL AND NOT $11 THEN $9 ELSE coalesce($9, t.note) END"
 );
 
 statement! {

@@ -94,6 +94,13 @@ fn a_blocked_target_waits_and_says_why_and_the_others_go_on() {
     let found = shop.cluster.psql("postgres", "SELECT finding, fix FROM awty.doctor()");
     assert!(found.contains("target \"a\" of job \"mail\" is blocked"), "{found}");
     shop.run("SELECT awty.alter_target('mail', 'a', blocked_until => '-infinity')");
+    let kept = "SELECT blocked_at < blocked_until AND blocked_until <= now() AND blocked_by = 'shop'::regrole AND note = 'mail server moves'
+        FROM awty_internal.target WHERE target = 'a'";
+    assert!(
+        shop.cluster.value::<bool>("postgres", kept),
+        "{}",
+        shop.cluster.psql("postgres", "TABLE awty_internal.target")
+    );
     assert_eq!(claimed(&mut client, 100).0, counts(&[("a", 5)]));
     shop.run("SELECT awty.alter_target('mail', blocked_until => now() + '1 h')");
     add(&shop, "c", 1);

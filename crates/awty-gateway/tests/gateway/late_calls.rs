@@ -79,6 +79,7 @@ fn a_late_or_missing_call_names_the_block_of_its_target() {
     let (shop, gateway, _) = open();
     let id = schedule(&shop);
     shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1099', blocked_until => 'infinity', note => 'maintenance')");
+    shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1099', blocked_until => '-infinity')");
     let blocked = |from: &str, until: &str| {
         let block = format!(
             "UPDATE awty_internal.target SET blocked_at = {SLOT} + interval '{from}', blocked_until = {SLOT} + interval '{until}' WHERE target <> ''"
