@@ -199,7 +199,7 @@ COMMENT ON FUNCTION awty.fail(bigint, text, text, timestamptz, boolean, boolean,
 CREATE FUNCTION awty.complete_many(leases bigint[], next_at timestamptz[] DEFAULT NULL, result jsonb[] DEFAULT NULL) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'complete_many_wrapper';
 
-COMMENT ON FUNCTION awty.complete_many(bigint[], timestamptz[], jsonb[]) IS 'Completes many leases like awty.complete() and waits for no lock; returns one answer per lease in their order, and busy for a check that a client has locked';
+COMMENT ON FUNCTION awty.complete_many(bigint[], timestamptz[], jsonb[]) IS 'Completes many leases like awty.complete() and waits for no lock; returns one answer per lease in their order, and busy if a client has locked the check or the lease';
 
 CREATE FUNCTION awty.fail_many(
     leases bigint[],
@@ -213,7 +213,7 @@ CREATE FUNCTION awty.fail_many(
 ) RETURNS text[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'fail_many_wrapper';
 
 COMMENT ON FUNCTION awty.fail_many(bigint[], text[], text[], timestamptz[], boolean[], boolean[], boolean[], jsonb[])
-    IS 'Reports many failures like awty.fail() and waits for no lock; returns one answer per lease in their order, and busy for a check that a client has locked';
+    IS 'Reports many failures like awty.fail() and waits for no lock; returns one answer per lease in their order, and busy if a client has locked the check or the lease';
 
 CREATE FUNCTION awty.heartbeat(leases bigint[]) RETURNS bigint[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'heartbeat_wrapper';
@@ -223,7 +223,7 @@ COMMENT ON FUNCTION awty.heartbeat(bigint[]) IS 'Extends leases of jobs with a h
 CREATE FUNCTION awty.requeue(leases bigint[]) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'requeue_wrapper';
 
-COMMENT ON FUNCTION awty.requeue(bigint[]) IS 'Gives back leases whose work has not begun: their checks are due at once, and no attempt counts; returns the number of checks';
+COMMENT ON FUNCTION awty.requeue(bigint[]) IS 'Gives back leases whose work has not begun: their checks are due at once, and no attempt counts; skips leases that another transaction has locked; returns the number of checks';
 
 CREATE FUNCTION awty_internal.last_claim(job text) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'last_claim_wrapper';

@@ -1,7 +1,8 @@
 //! Invariant: a report, its history row and the next check are committed together with the caller's transaction. A
 //! report for an ended lease changes nothing.
 //!
-//! `complete_many()` and `fail_many()` skip locked checks, so that a client's lock does not delay other reports.
+//! `complete_many()` and `fail_many()` skip locked checks and leases, so that a client's lock does not delay other
+//! reports.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -170,7 +171,8 @@ fn is_everybodys(trouble: &Failure) -> bool {
 }
 
 const VOID: &str = "void";
-/// The report was not stored, because a client has locked the check. The worker must send the report again.
+/// The report was not stored, because a client has locked the check or the lease. The worker must send the report
+/// again.
 const BUSY: &str = "busy";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -227,6 +229,14 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
         if let Some(row) = row {
             taken.push(Taken { given, job, row, report });
         }
+    }
+    // A heartbeat and `awty.requeue()` lock a lease, but not its check.
+    if locks == Locks::Skip && !has_one_snapshot() {
+        let ending: Vec<i64> = ends.iter().map(|end| end.number).collect();
+        let free: HashSet<i64> = lease::lock(&ending).into_iter().map(|given| given.number).collect();
+        answers.extend(ending.into_iter().filter(|number| !free.contains(number)).map(|number| (number, BUSY)));
+        ends.retain(|end| free.contains(&end.number));
+        taken.retain(|taken| free.contains(&taken.given.number));
     }
     failpoint!("answer.locked");
     let ended: HashSet<i64> =

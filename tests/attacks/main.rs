@@ -16,6 +16,7 @@ mod hijacks;
 mod holdups;
 mod lane;
 mod languages;
+mod leases;
 mod limits;
 mod locks;
 mod owners;

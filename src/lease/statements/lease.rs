@@ -124,7 +124,9 @@ statement! {
 
 statement! {
     pub fn requeue(numbers: &[i64]) -> Vec<i64> = query,
-    c"WITH gone AS (DELETE FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) RETURNING l.id)
+    c"WITH gone AS (DELETE FROM awty_internal.lease AS l
+          USING (SELECT x.lease FROM awty_internal.lease AS x WHERE x.lease = ANY ($1) FOR UPDATE SKIP LOCKED) AS free
+          WHERE l.lease = free.lease RETURNING l.id)
       SELECT n.id FROM gone AS n JOIN awty.future_job AS f ON f.id = n.id"
 }
 

@@ -14,11 +14,12 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Lock timeouts for storing a whole batch of answers, and a part of a batch. A locked check causes no timeout, because
-/// awty returns `busy` at once.
+/// Lock timeouts for storing a whole batch of answers, and a part of a batch. A locked check or lease causes no
+/// timeout, because awty returns `busy` at once.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// Pause before the gateway tries again to store an answer after a client's lock has prevented this.
-const ASIDE: Duration = Duration::from_secs(1);
+/// Pauses before the gateway tries again to store an answer after a lock has prevented this. The first pause is short,
+/// because the gateway's own heartbeat may have locked the lease.
+const ASIDE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 struct Batch {
     bookings: Vec<Booking>,
@@ -48,12 +49,13 @@ impl Batch {
             let (bookings, places) = some.into_iter().unzip();
             Batch::new(bookings, places)
         };
-        let locked = (!locked.is_empty()).then(|| of(locked).later());
+        let locked = (!locked.is_empty()).then(|| Batch { is_locked: self.is_locked, ..of(locked) }.later());
         (of(booked), locked)
     }
 
     fn later(self) -> Self {
-        Batch { due: Instant::now() + ASIDE, is_locked: true, ..self }
+        let pause = if self.is_locked { ASIDE.1 } else { ASIDE.0 };
+        Batch { due: Instant::now() + pause, is_locked: true, ..self }
     }
 }
 

@@ -5,12 +5,16 @@ use super::{Activity, InFlight, Worker};
 use crate::db::{Lease, Trouble};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// A claim fails with these SQLSTATEs if its job was removed, is no longer external, or may no longer be claimed by the
 /// gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
+
+/// Pause before the gateway tries again to give back leases that were locked.
+const LOCKED: Duration = Duration::from_millis(100);
 
 impl Worker {
     /// Claims from each job in turn, and skips the jobs whose claims fail.
@@ -118,10 +122,22 @@ impl Worker {
         Ok(good)
     }
 
+    /// Tries twice, because awty skips leases that the gateway's own heartbeat has just locked.
     pub(super) async fn give_back(&self, leases: &[i64]) {
-        match self.db.requeue(leases).await {
-            Ok(count) => tracing::info!(count, "given back"),
-            Err(trouble) => tracing::warn!(%trouble, count = leases.len(), "cannot return leases; they will expire"),
+        let mut given_back = 0;
+        for pause in [Duration::ZERO, LOCKED] {
+            sleep(pause).await;
+            match self.db.requeue(leases).await {
+                Ok(count) => given_back += count,
+                Err(trouble) => {
+                    tracing::warn!(%trouble, count = leases.len(), "cannot return leases; they will expire");
+                    return;
+                }
+            }
+            if given_back == leases.len() as i64 {
+                break;
+            }
         }
+        tracing::info!(count = given_back, "given back");
     }
 }

@@ -1,0 +1,41 @@
+//! Mallory and alice have jobs for external workers. One call, such as a call of the gateway, handles leases of both.
+
+use crate::field::{DB, Field};
+
+/// Registers the job `{role}s`, and claims its checks, whose targets are all the same.
+fn leased(field: &Field, role: &str, count: usize) -> Vec<i64> {
+    let job = format!("{role}s");
+    field.sql(
+        role,
+        &format!(
+            "SELECT awty.register('{job}', heartbeat => '1 min', timeout => '1 h', max_attempts => 0);
+             SELECT awty.schedule('target', n::text, '{job}', after => '0') FROM generate_series(1, {count}) AS n"
+        ),
+    );
+    let due = format!(
+        "SELECT bool_and(next_check_at <= clock_timestamp()) AND awty.next_claim_in('{{{job}}}') = '0' FROM awty.future_job WHERE job = '{job}'"
+    );
+    field.cluster.await_sql(DB, "the checks to be due", &due);
+    field.one(role, &format!("SELECT array_agg(lease) FROM awty.claim('{{{job}}}', 'w', {count})"))
+}
+
+#[test]
+fn a_locked_lease_delays_no_report_and_no_return_of_another() {
+    let field = Field::new();
+    let (his, hers) = (leased(&field, "mallory", 2), leased(&field, "alice", 4));
+    for (place, call) in ["requeue", "heartbeat"].iter().enumerate() {
+        let mut holding = field.client("mallory");
+        holding.batch_execute(&format!("BEGIN; SELECT awty.{call}('{{{}}}')", his[place])).unwrap();
+        let [both, others] = [0, 1].map(|other| format!("'{{{}, {}}}'", his[place], hers[2 * place + other]));
+        let mut worker = field.client("postgres");
+        worker.batch_execute("SET statement_timeout = '1min'").unwrap();
+        let mut one = |sql: &str| worker.query_one(sql, &[]).unwrap_or_else(|error| panic!("{call}: {sql}: {error:?}"));
+        let answers: Vec<String> = one(&format!("SELECT awty.complete_many({both})")).get(0);
+        assert_eq!(answers, ["busy", "ended"], "{call}");
+        let given_back: i64 = one(&format!("SELECT awty.requeue({others})")).get(0);
+        assert_eq!(given_back, 1, "{call}");
+        holding.batch_execute("ROLLBACK").unwrap();
+        let answers: Vec<String> = one(&format!("SELECT awty.complete_many('{{{}}}')", his[place])).get(0);
+        assert_eq!(answers, ["ended"], "{call}");
+    }
+}
