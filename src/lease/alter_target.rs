@@ -100,8 +100,8 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // The lock on the target delays no external worker, because a worker's failure report skips a target that is
-    // locked.
+    // The lock on the target and the locks on breakers delay no external worker, because a worker's report skips a
+    // target or a breaker that is locked.
     if let Some(class) = relations::oid(relations::BREAKER) {
         let number = lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes());
         job::waiting_for(&job.name, || claim_lock::take(class, number));

@@ -17,7 +17,7 @@ use awty_core::lease::lock;
 use awty_core::lease::order::in_turn;
 use awty_core::lease::target::Target;
 use pgrx::pg_sys;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 const STEPS: usize = 5000;
 const AT_LEAST: usize = 100;
@@ -201,6 +201,9 @@ pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let identity = origin::identity();
     keys.retain(|(job, of)| claim_lock::try_take(class, lock::of_target(identity, job.as_bytes(), of.as_bytes())));
     let mut now_known: HashMap<Key, Breaker> = target::breakers(&keys).into_iter().collect();
+    // `awty.alter_target()` for a whole job locks the breakers of all targets, but takes the lock of one target only.
+    let free: HashSet<Key> = target::free_breakers(&keys).into_iter().collect();
+    keys.retain(|key| now_known.contains_key(key) == free.contains(key));
     for key in keys {
         let before = now_known.remove(&key);
         let (mut breaker, mut last, mut has_changed) = (before, "", false);

@@ -39,3 +39,23 @@ fn a_locked_lease_delays_no_report_and_no_return_of_another() {
         assert_eq!(answers, ["ended"], "{call}");
     }
 }
+
+#[test]
+fn locked_breakers_delay_no_report_of_another_role() {
+    let field = Field::new();
+    let (his, hers) = (leased(&field, "mallory", 3), leased(&field, "alice", 2));
+    field.sql("mallory", &format!("SELECT awty.fail({}, 'down', target_down => true)", his[0]));
+    let mut holding = field.client("mallory");
+    holding.batch_execute("BEGIN; SELECT awty.alter_target('mallorys', blocked_until => '-infinity')").unwrap();
+    let both = |place: usize| format!("'{{{}, {}}}'", his[place + 1], hers[place]);
+    let mut worker = field.client("postgres");
+    worker.batch_execute("SET statement_timeout = '1min'").unwrap();
+    for (report, answer) in [
+        (format!("awty.complete_many({})", both(0)), "ended"),
+        (format!("awty.fail_many({}, '{{down, down}}', target_down => '{{true, true}}')", both(1)), "retrying"),
+    ] {
+        let answers = worker.query_one(&format!("SELECT {report}"), &[]);
+        let answers: Vec<String> = answers.unwrap_or_else(|error| panic!("{report}: {error:?}")).get(0);
+        assert_eq!(answers, [answer, answer], "{report}");
+    }
+}

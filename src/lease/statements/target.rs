@@ -2,7 +2,7 @@
 //! buckets, and a report writes circuit breakers.
 //!
 //! A claim writes under the lock on the job's claims. A report writes under the target's lock, and skips a locked
-//! target.
+//! target or breaker.
 
 use super::lease::DueCheck;
 use super::live::Live;
@@ -55,6 +55,13 @@ statement! {
     c"SELECT b.job, b.target, b.failures, b.since, b.opened_at, b.opens
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS g (job, target)
       CROSS JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = g.job AND x.target = g.target OFFSET 0) AS b"
+}
+
+statement! {
+    fn lock_breakers(jobs: Vec<Text>, targets: Vec<Text>) -> Vec<Key> = query,
+    c"SELECT b.job, b.target FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS g (job, target)
+      CROSS JOIN LATERAL (SELECT x.job, x.target FROM awty_internal.breaker AS x WHERE x.job = g.job AND x.target = g.target
+          FOR UPDATE SKIP LOCKED) AS b"
 }
 
 statement! {
@@ -245,6 +252,12 @@ pub type Key = (Text, Text);
 pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     let (jobs, targets) = keys.iter().cloned().unzip();
     select_breakers(jobs, targets)
+}
+
+/// Locks breakers, and returns those that no other transaction has locked.
+pub fn free_breakers(keys: &[Key]) -> Vec<Key> {
+    let (jobs, targets) = keys.iter().cloned().unzip();
+    lock_breakers(jobs, targets)
 }
 
 impl Row for (Key, Breaker) {
