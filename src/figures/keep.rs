@@ -20,10 +20,10 @@ pub fn read_back(now: Time) {
 }
 
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
-    shmem::write(|shared| match gone {
-        Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
-        None => shared.figures_are_not_stored(database),
-    });
+    match gone {
+        Some(gone) => shmem::write_each(&gone, |shared, job| shared.forget_job(database, job.as_bytes())),
+        None => shmem::write(|shared| shared.figures_are_not_stored(database)),
+    }
 }
 
 pub fn store(_now: Time) -> Option<Vec<Text>> {

@@ -71,10 +71,8 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
         }
     }
     let now = clock::now();
-    shmem::write(|shared| {
-        for job in &jobs {
-            shared.note_claim(here, job.name.as_bytes(), served.contains(&job.name), now);
-        }
+    shmem::write_each(&jobs, |shared, job| {
+        shared.note_claim(here, job.name.as_bytes(), served.contains(&job.name), now);
     });
     Ok(())
 }

@@ -77,7 +77,7 @@ impl SharedState {
     }
 
     pub fn target_of(&self, database: pg_sys::Oid, job: &[u8]) -> Vec<u8> {
-        let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
+        let row = self.jobs.get(database.to_u32(), job);
         row.map_or_else(Vec::new, |row| row.target.as_bytes().to_vec())
     }
 
@@ -88,7 +88,7 @@ impl SharedState {
     }
 
     pub fn claims_of(&self, database: pg_sys::Oid, job: &[u8]) -> (Option<Time>, Option<Time>) {
-        let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
+        let row = self.jobs.get(database.to_u32(), job);
         row.map_or((None, None), |row| (row.claimed_at, row.served_at))
     }
 

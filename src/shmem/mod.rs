@@ -24,6 +24,7 @@ use pgrx::lwlock::PgLwLock;
 use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// awty ignores databases beyond this number, and logs a message.
 const DATABASES: usize = 512;
@@ -31,6 +32,11 @@ const JOBS: usize = 2048;
 /// Maximum number of roles in shared memory. If more roles have work, the roles with the latest due times wait for the
 /// next periodic inspection of their database.
 const ROLES: usize = 1024;
+/// Number of items that [`write_each`] handles before it gives back the lock.
+const PIECE: usize = 50;
+/// Pause of [`write_each`] without the lock. Without a pause, the process would take the lock again before a waiting
+/// process wakes up.
+const PAUSE: Duration = Duration::from_micros(50);
 
 pub struct SharedState {
     launcher: usize,
@@ -191,6 +197,17 @@ pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
 pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     correct_held_interrupts();
     change(&mut SHARED.exclusive())
+}
+
+/// Applies `change` to each item. Gives back the lock after each [`PIECE`] items, so that a role with thousands of jobs
+/// does not delay other processes.
+pub fn write_each<T>(items: &[T], mut change: impl FnMut(&mut SharedState, &T)) {
+    for (place, piece) in items.chunks(PIECE).enumerate() {
+        if place > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        write(|shared| piece.iter().for_each(|item| change(shared, item)));
+    }
 }
 
 /// Corrects PostgreSQL's counter of held interrupts, which becomes negative if a library such as Citus catches an ERROR

@@ -12,6 +12,7 @@ use awty_core::figures::Figures;
 use awty_core::{Passed, Time};
 use pgrx::{PgSubXactCallbackEvent, PgXactCallbackEvent, pg_sys};
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 #[derive(Default)]
 struct Pending {
@@ -124,17 +125,18 @@ fn tell() {
     if let Some(end) = pending.end {
         shmem::inspect_by(database, end);
     }
-    if !pending.forgotten.is_empty() {
-        shmem::write(|shared| pending.forgotten.iter().for_each(|job| shared.forget_job(database, job)));
+    shmem::write_each(&pending.forgotten, |shared, job| shared.forget_job(database, job));
+    let mut counted: HashMap<Vec<u8>, (Figures, Passed)> = HashMap::new();
+    for Counted { job, figures, failed, .. } in pending.counted {
+        let (all, all_failed) = counted.entry(job).or_insert((Figures::NONE, Passed::default()));
+        all.add(&figures);
+        all_failed.add(failed);
     }
-    if !pending.counted.is_empty() {
-        let (now, mono) = (clock::now(), clock::mono());
-        shmem::write(|shared| {
-            for Counted { job, figures, failed, .. } in &pending.counted {
-                shared.count_leases(database, job, figures, *failed, (now, mono));
-            }
-        });
-    }
+    let counted: Vec<_> = counted.into_iter().collect();
+    let (now, mono) = (clock::now(), clock::mono());
+    shmem::write_each(&counted, |shared, (job, (figures, failed))| {
+        shared.count_leases(database, job, figures, *failed, (now, mono));
+    });
     shmem::count_dead_rows(database, pending.ended);
 }
 

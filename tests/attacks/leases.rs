@@ -1,6 +1,10 @@
 //! Mallory and alice have jobs for external workers. One call, such as a call of the gateway, handles leases of both.
 
 use crate::field::{DB, Field};
+use awty_testkit::PATIENCE;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const MANY: usize = 2_000;
 
 /// Registers the job `{role}s`, and claims its checks, whose targets are all the same.
 fn leased(field: &Field, role: &str, count: usize) -> Vec<i64> {
@@ -58,4 +62,34 @@ fn locked_breakers_delay_no_report_of_another_role() {
         let answers: Vec<String> = answers.unwrap_or_else(|error| panic!("{report}: {error:?}")).get(0);
         assert_eq!(answers, [answer, answer], "{report}");
     }
+}
+
+/// awty notes in shared memory that a job was claimed. Another process sees some jobs of a claim noted and others not,
+/// because the claim gives back the lock on shared memory meanwhile.
+#[test]
+fn a_claim_of_thousands_of_jobs_gives_back_the_lock_on_shared_memory() {
+    let field = Field::new();
+    let jobs = format!("generate_series(1, {MANY}) AS n");
+    let name = "'m' || lpad(n::text, 4, '0')";
+    field.sql("mallory", &format!("SELECT awty.register({name}) FROM {jobs}; SELECT awty.pause({name}) FROM {jobs}"));
+    let is_seen = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut mallory = field.client("mallory");
+            let claim = format!("SELECT count(*) FROM awty.claim(ARRAY(SELECT {name} FROM {jobs}), 'w')");
+            while !is_seen.load(Ordering::Relaxed) {
+                mallory.batch_execute(&claim).unwrap();
+            }
+        });
+        let mut postgres = field.client("postgres");
+        let partly = format!(
+            "SELECT bool_or(awty_internal.last_claim('m0001') > awty_internal.last_claim('m{MANY:04}')) IS TRUE FROM generate_series(1, 1000)"
+        );
+        let seen = awty_testkit::poll("a claim that is noted in part", PATIENCE, || {
+            let seen: bool = postgres.query_one(&partly, &[]).map_err(|error| format!("{error:?}"))?.get(0);
+            if seen { Ok(()) } else { Err("each claim is noted as a whole".to_owned()) }
+        });
+        is_seen.store(true, Ordering::Relaxed);
+        seen.unwrap();
+    });
 }

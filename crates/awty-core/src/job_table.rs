@@ -99,6 +99,10 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
+    pub fn get(&self, database: u32, name: &[u8]) -> Option<&JobRow> {
+        self.find(database, name).map(|index| &self.rows[index])
+    }
+
     /// Returns the job's row. If the job has replaced another job, also returns the replaced job's database.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > MAX_JOB {

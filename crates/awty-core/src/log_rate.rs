@@ -23,6 +23,13 @@ pub struct LogRate {
     passed: Passed,
 }
 
+impl Passed {
+    pub fn add(&mut self, more: Self) {
+        self.events = self.events.saturating_add(more.events);
+        self.ends = self.ends.saturating_add(more.ends);
+    }
+}
+
 impl LogRate {
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
@@ -31,19 +38,19 @@ impl LogRate {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);
         if !self.is_apart(now) || self.entries >= ENTRIES {
-            self.pass(failed);
+            self.passed.add(failed);
             return None;
         }
         self.entries += 1;
         self.last = Some(now);
         let is_end = u64::from(failed.ends == failed.events);
-        self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
+        self.passed.add(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
         Some(told)
     }
 
     pub fn leave(&mut self, failed: Passed, now: Mono) {
         self.began.get_or_insert(now);
-        self.pass(failed);
+        self.passed.add(failed);
     }
 
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
@@ -61,11 +68,6 @@ impl LogRate {
     fn begin_anew(&mut self) -> Passed {
         (self.began, self.entries) = (None, 0);
         std::mem::take(&mut self.passed)
-    }
-
-    fn pass(&mut self, more: Passed) {
-        self.passed.events = self.passed.events.saturating_add(more.events);
-        self.passed.ends = self.passed.ends.saturating_add(more.ends);
     }
 
     fn may_tell(&self, now: Mono) -> bool {
