@@ -21,32 +21,30 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 pub const PIECE: i64 = 1000;
-/// Time limit for the expired leases of one role's repeating jobs, because finding the next time of a repetition may
-/// take milliseconds.
+/// Time limit for the expired leases of one role, because a role may have thousands of jobs, and finding the next time
+/// of a repetition may take milliseconds.
 const OF_ROLE: Duration = Duration::from_millis(200);
 
-/// Ends expired leases, but only a limited number for each job, so that a job with many locked checks does not delay
-/// other jobs.
+/// Ends expired leases, but only a limited number for each job and for a limited time for each role, so that neither a
+/// job with many locked checks nor a role with many jobs delays other roles.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);
     let share = (PIECE / (names.len() as i64).max(1)).max(10);
     let mut left: HashMap<pg_sys::Oid, Duration> = HashMap::new();
     for name in names {
-        let over = || lease::overdue_of(&name, now, share);
-        let Some(Ok(job)) = job::find(&name) else {
-            lease::end(&over().iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now);
+        let job = job::find(&name).and_then(Result::ok);
+        let role = job.as_ref().map_or(pg_sys::InvalidOid, |job| job.role);
+        let (began, left) = (clock::mono(), left.entry(role).or_insert(OF_ROLE));
+        if left.is_zero() {
             continue;
+        }
+        let over = lease::overdue_of(&name, now, share);
+        match &job {
+            Some(job) => book(job, &over, now, Some(began.plus(*left))),
+            None => lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now),
         };
-        if !job.repeats {
-            book(&job, &over(), now, None);
-            continue;
-        }
-        let (began, left) = (clock::mono(), left.entry(job.role).or_insert(OF_ROLE));
-        if !left.is_zero() {
-            book(&job, &over(), now, Some(began.plus(*left)));
-            *left = left.saturating_sub(clock::mono().since(began));
-        }
+        *left = left.saturating_sub(clock::mono().since(began));
     }
 }
 

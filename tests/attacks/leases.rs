@@ -93,3 +93,32 @@ fn a_claim_of_thousands_of_jobs_gives_back_the_lock_on_shared_memory() {
         seen.unwrap();
     });
 }
+
+#[test]
+fn expired_leases_of_many_jobs_do_not_keep_the_maintainer() {
+    const JOBS: usize = 500;
+    let field = Field::new();
+    leased(&field, "alice", 1);
+    field.sql(
+        "mallory",
+        &format!(
+            "SELECT awty.register('m' || n, max_attempts => 0, timeout => '1 h') FROM generate_series(1, {JOBS}) AS n;
+             SELECT awty.schedule_many('e', ARRAY(SELECT k::text FROM generate_series(1, 10) AS k), 'm' || n, after => '0') FROM generate_series(1, {JOBS}) AS n"
+        ),
+    );
+    let due = "SELECT bool_and(next_check_at <= clock_timestamp()) FROM awty.future_job";
+    field.cluster.await_sql(DB, "the slot", due);
+    let claim = format!(
+        "SELECT count(*) FROM awty.claim(ARRAY(SELECT 'm' || n FROM generate_series(1, {JOBS}) AS n), 'w', 1000)"
+    );
+    let leased: Vec<i64> = (0..JOBS / 100).map(|_| field.one("mallory", &claim)).collect();
+    assert_eq!(leased, [1000; JOBS / 100]);
+    let past = "leased_at + interval '1 us'";
+    field.sql("postgres", &format!("UPDATE awty_internal.lease SET expires_at = {past}, deadline = {past}"));
+    field.job("alice", "another", "BEGIN RETURN NULL; END"); // triggers an inspection
+    let ended = "SELECT NOT EXISTS (SELECT FROM awty_internal.lease WHERE job = 'alices')";
+    field.cluster.await_sql(DB, "the end of alice's lease", ended);
+    // One transaction of the maintainer ends leases of both roles, but only for a limited time for each role.
+    let left: i64 = field.one("postgres", "SELECT count(*) FROM awty_internal.lease");
+    assert!(left > 0, "the maintainer has ended all leases at once");
+}
