@@ -149,6 +149,7 @@ pub fn request(delivery: &Delivery, definition: &mut Definition, context: &Reque
         set("webhook-signature", &signature(&key, &delivery.key, context.now.timestamp(), &body));
     }
     Ok(Call {
+        tenant: delivery.tenant,
         endpoint,
         method: hyper_method(definition.method),
         headers,

@@ -161,7 +161,8 @@ enum Exchanged {
 
 fn key(call: &Call, address: SocketAddr) -> Key {
     let url = call.endpoint.url();
-    Key { tls: url.scheme() == "https", host: url.host_str().unwrap_or_default().to_owned(), address }
+    let host = url.host_str().unwrap_or_default().to_owned();
+    Key { tenant: call.tenant, tls: url.scheme() == "https", host, address }
 }
 
 fn request(call: &Call, (headers, body): Sent) -> Result<Request<Full<Bytes>>, Failure> {

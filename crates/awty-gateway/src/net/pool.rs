@@ -1,5 +1,5 @@
-//! Invariant: an idle connection is used again only for the same scheme, host, port and address. No connection is used
-//! again if it was idle for [`REST`], or if it is as old as [`AGE`].
+//! Invariant: an idle connection is used again only for the same tenant, scheme, host, port and address. No connection
+//! is used again if it was idle for [`REST`], or if it is as old as [`AGE`].
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -19,6 +19,9 @@ const SWEEP: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
+    /// An endpoint may answer a request late, or answer bytes of a body that it takes for a request. The next call on
+    /// the connection would get this answer.
+    pub tenant: i64,
     pub tls: bool,
     pub host: String,
     pub address: SocketAddr,

@@ -13,7 +13,7 @@ async fn ready() -> (Ready, DuplexStream) {
 }
 
 fn key(number: usize) -> Key {
-    Key { tls: false, host: format!("h{number}"), address: SocketAddr::from(([127, 0, 0, 1], 80)) }
+    Key { tenant: 1, tls: false, host: format!("h{number}"), address: SocketAddr::from(([127, 0, 0, 1], 80)) }
 }
 
 #[tokio::test]

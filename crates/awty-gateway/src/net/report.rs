@@ -10,6 +10,8 @@ pub const BODY: usize = 64 * 1024;
 
 #[derive(Clone, Debug)]
 pub struct Call {
+    /// The tenant's random number.
+    pub tenant: i64,
     pub endpoint: Uri,
     pub method: Method,
     pub headers: HeaderMap,

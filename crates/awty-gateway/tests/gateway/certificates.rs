@@ -89,6 +89,7 @@ async fn call(caller: &Caller, port: u16) -> Report {
 
 async fn call_with(caller: &Caller, port: u16, body: bytes::Bytes, timeout: Duration) -> Report {
     let call = Call {
+        tenant: 1,
         endpoint: Uri::parse(&format!("https://localhost:{port}/")).unwrap(),
         method: hyper::Method::POST,
         headers: hyper::HeaderMap::new(),

@@ -93,6 +93,7 @@ fn answer(question: &Message, query: &Query, says: Says) -> Option<Vec<u8>> {
 
 fn call(receiver: &Receiver, name: &str) -> Call {
     Call {
+        tenant: 1,
         endpoint: Uri::parse(&format!("http://{name}:{}/ok", receiver.address.port())).unwrap(),
         method: Method::POST,
         headers: HeaderMap::new(),

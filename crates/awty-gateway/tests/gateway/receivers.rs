@@ -24,6 +24,7 @@ fn open() -> Caller {
 
 pub fn call(uri: &str) -> Call {
     Call {
+        tenant: 1,
         endpoint: Uri::parse(uri).unwrap(),
         method: Method::POST,
         headers: HeaderMap::new(),
@@ -53,6 +54,17 @@ async fn an_answer_comes_with_its_status_and_connections_are_used_again() {
     assert_eq!((seen.len(), seen[0].method.as_str(), seen[0].body.as_slice()), (20, "POST", b"body".as_slice()));
     assert_eq!(seen[0].headers["host"], receiver.address.to_string());
     assert!(receiver.connections.load(Ordering::Relaxed) < 20, "no connection was used twice");
+}
+
+/// An endpoint may send the answer to one request as the answer to the next request on the connection.
+#[tokio::test]
+async fn a_connection_is_used_again_for_the_same_tenant_only() {
+    let (receiver, caller) = (Receiver::start(), open());
+    for tenant in 1..=20 {
+        assert!(caller.call(Call { tenant, ..call(&receiver.uri("/ok")) }).await.outcome.is_ok());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(receiver.connections.load(Ordering::Relaxed), 20);
 }
 
 #[tokio::test]
