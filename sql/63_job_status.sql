@@ -52,11 +52,11 @@ COMMENT ON COLUMN awty_internal.job_stat.later IS 'Runs that started more than 1
 COMMENT ON COLUMN awty_internal.job_stat.stats_since IS 'Time at which counting began';
 
 CREATE FUNCTION awty_internal.job_pending(
-    OUT job text, OUT pending bigint, OUT overdue bigint, OUT oldest_overdue timestamptz, OUT failing bigint, OUT held bigint,
+    name text, OUT job text, OUT pending bigint, OUT overdue bigint, OUT oldest_overdue timestamptz, OUT failing bigint, OUT held bigint,
     OUT next_slot timestamptz
-) RETURNS SETOF record ROWS 100 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_pending_wrapper';
+) RETURNS SETOF record ROWS 1 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_pending_wrapper';
 
-COMMENT ON FUNCTION awty_internal.job_pending() IS 'Counts of pending checks, for each job that the caller may read';
+COMMENT ON FUNCTION awty_internal.job_pending(text) IS 'Counts of pending checks of a job that the caller may read';
 
 CREATE FUNCTION awty_internal.job_counter(
     OUT job text, OUT runs bigint, OUT done bigint, OUT failed bigint, OUT timed_out bigint, OUT retries bigint, OUT other bigint,
@@ -83,8 +83,9 @@ SELECT coalesce(j.job, 'other jobs') AS job, pg_get_userbyid(j.role) AS role, j.
        coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
 FROM (SELECT k.job, k.role, k.paused AND awty_internal.lasts(k.paused_until) AS paused, k.paused_note, k.paused_until FROM awty.job AS k) AS j
 FULL JOIN awty_internal.job_counter() AS c ON c.job = j.job
--- DISTINCT ON lets the planner omit this slow join if a query uses none of its columns.
-LEFT JOIN (SELECT DISTINCT ON (q.job) q.* FROM awty_internal.job_pending() AS q ORDER BY q.job) AS p ON p.job = j.job
+-- DISTINCT ON lets the planner omit this slow join if a query uses none of its columns. LATERAL lets a query of some
+-- jobs count only the checks of its jobs.
+LEFT JOIN LATERAL (SELECT DISTINCT ON (q.job) q.* FROM awty_internal.job_pending(j.job) AS q ORDER BY q.job) AS p ON p.job = j.job
 -- Omits the counts of jobs that the caller may not read, but keeps the row `other jobs`.
 WHERE j.job IS NOT NULL OR c.job IS NULL;
 

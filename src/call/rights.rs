@@ -22,7 +22,7 @@ use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-pub const MAX_LISTED: usize = 10_000;
+const MAX_LISTED: usize = 10_000;
 
 /// Refuses the call if the library is not preloaded, because then no worker runs checks.
 pub fn gate(function: &'static str) -> Result<()> {
@@ -114,7 +114,7 @@ fn membership_of(caller: pg_sys::Oid) -> impl Fn(pg_sys::Oid) -> bool {
     move |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role))
 }
 
-pub fn readable_by(caller: pg_sys::Oid) -> impl Iterator<Item = Granted> {
+fn readable_by(caller: pg_sys::Oid) -> impl Iterator<Item = Granted> {
     let may_be = membership_of(caller);
     right::all().into_iter().filter(move |job| job.has(Right::Read, &may_be)).take(MAX_LISTED)
 }

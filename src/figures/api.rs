@@ -3,13 +3,12 @@
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
 use crate::call::argument_limits::MAX_STEPS;
-use crate::call::rights;
 use crate::error::{Error, Result};
 use crate::pg::relations::{self, JOB_STAT};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem;
-use crate::store::right::{self, Granted};
+use crate::store::right::{self, Granted, Right};
 use crate::store::to_interval;
 use awty_core::figures::Figures;
 use awty_core::{Outcome, Time};
@@ -20,9 +19,12 @@ use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
+/// Counts the pending checks of one job, because the checks of other jobs may be many.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
-fn job_pending() -> TableIterator<
+fn job_pending(
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> TableIterator<
     'static,
     (
         name!(job, Vec<u8>),
@@ -34,40 +36,20 @@ fn job_pending() -> TableIterator<
         name!(next_slot, Timestamptz),
     ),
 > {
-    let now = clock::now();
-    let jobs: Vec<(Text, bool, Pending)> = readable()
-        .into_iter()
-        .map(|Granted { job, paused, .. }| {
-            let pending = job_stat::pending(&job, now);
-            (job, paused, pending)
-        })
-        .collect();
-    let large = estimate(jobs.iter().map(|(.., counted)| counted.pending));
-    let rows = jobs.into_iter().map(|(job, paused, counted)| {
-        let Pending { pending, overdue, oldest_overdue, next_slot, failing, held } = counted;
-        let pending = if pending > COUNTED { pending.max(large) } else { pending };
+    let name = Args::new(fcinfo).get::<Text>(0);
+    let row = name.as_ref().and_then(right::granted).filter(is_counted).map(|Granted { job, paused, .. }| {
+        let Pending { pending, overdue, oldest_overdue, next_slot, failing, held } =
+            job_stat::pending(&job, clock::now());
+        let pending = if pending > COUNTED { pending.max(job_stat::estimate(&job)) } else { pending };
         let (overdue, oldest_overdue) = if paused { (0, None) } else { (overdue, oldest_overdue) };
         (job.as_bytes().to_vec(), pending + held, overdue, oldest_overdue, failing, held, next_slot)
     });
-    TableIterator::new(rows.collect::<Vec<_>>())
+    TableIterator::new(row)
 }
 
-/// Estimates the pending checks of one large job: the estimate for the whole table, minus the counts of small jobs,
-/// divided by the number of large jobs.
-fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
-    let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
-    match i64::try_from(large.len()) {
-        Ok(parts @ 1..) => (job_stat::estimate() - small.iter().sum::<i64>()) / parts,
-        _ => 0,
-    }
-}
-
-fn readable() -> Vec<Granted> {
+fn is_counted(job: &Granted) -> bool {
     let caller = catalog::current_role();
-    if !catalog::is_monitor(caller) {
-        return rights::readable_by(caller).collect();
-    }
-    right::all().into_iter().take(rights::MAX_LISTED).collect()
+    catalog::is_monitor(caller) || job.has(Right::Read, |role| catalog::can_become(caller, role))
 }
 
 #[pg_extern(sql = false)]
@@ -100,7 +82,8 @@ fn job_counter() -> TableIterator<
     ),
 > {
     let is_monitor = catalog::is_monitor(catalog::current_role());
-    let readable: HashSet<Vec<u8>> = readable().iter().map(|granted| granted.job.as_bytes().to_vec()).collect();
+    let readable: HashSet<Vec<u8>> =
+        right::all().iter().filter(|job| is_counted(job)).map(|job| job.job.as_bytes().to_vec()).collect();
     let may_see = |job: &[u8]| if job.is_empty() { is_monitor } else { readable.contains(job) };
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let rows = counted().into_iter().filter(|(job, figures, _)| may_see(job) && !figures.is_empty());

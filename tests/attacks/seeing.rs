@@ -80,7 +80,7 @@ fn nobody_gets_behind_the_views() {
     let field = field();
     for call in [
         "SELECT * FROM awty_internal.job_counter()",
-        "SELECT * FROM awty_internal.job_pending()",
+        "SELECT * FROM awty_internal.job_pending('geheim job')",
         "SELECT * FROM awty_internal.worker()",
         "TABLE awty_internal.job_stat",
         "TABLE awty_internal.check_stat",
@@ -99,7 +99,8 @@ fn nobody_gets_behind_the_views() {
     }
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.leaked"), 0);
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
-    for relation in ["awty_internal.job_counter()", "awty_internal.job_pending()", "awty_internal.job_stat"] {
+    for relation in ["awty_internal.job_counter()", "awty_internal.job_pending('geheim job')", "awty_internal.job_stat"]
+    {
         assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM {relation}")), 0, "{relation}");
     }
 }

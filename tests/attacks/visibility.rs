@@ -208,3 +208,33 @@ fn no_function_tells_the_notes_of_others() {
     assert_eq!(field.one::<String>("mallory", &why), "nothing");
     assert!(field.one::<String>("alice", &why).ends_with(" by alice: \"geheim\""));
 }
+
+#[test]
+fn jobs_and_checks_of_others_are_not_counted_with_a_job_of_the_caller() {
+    let field = Field::new();
+    field.job("alice", "alices", "BEGIN RETURN NULL; END");
+    field.run("alice", "alices");
+    field.cluster.await_sql(DB, "the run to be counted", "SELECT runs = 1 FROM awty.job_status WHERE job = 'alices'");
+    field.sql("alice", "SELECT awty.schedule('e', '1', 'alices', after => '1 day')");
+    field.sql(
+        "mallory",
+        "SELECT awty.register('A'), awty.allow('A', 'alice', 'read');
+         SELECT awty.schedule_many('e', array_agg(n::text), 'A', after => '1 day') FROM generate_series(1, 20000) AS n",
+    );
+    field.sql(
+        "postgres",
+        "INSERT INTO awty.job SELECT (jsonb_populate_record(j, jsonb_build_object('job', 'A' || n))).*
+         FROM awty.job AS j, generate_series(1, 10000) AS n WHERE j.job = 'A'; ANALYZE",
+    );
+    let read = "SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)::bigint FROM pg_class AS c
+        WHERE c.relkind IN ('r', 'i') AND c.relname LIKE 'future\\_job%'";
+    for role in ["alice", "postgres"] {
+        let (mut client, figures) =
+            (field.client(role), "SELECT pending, runs FROM awty.job_status WHERE job = 'alices'");
+        let mut transaction = client.transaction().unwrap();
+        let row = transaction.query_one(figures, &[]).unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 1), "{role}");
+        let rows: i64 = transaction.query_one(read, &[]).unwrap().get(0);
+        assert!(rows < 100, "{role} reads {rows} rows to count one check");
+    }
+}
