@@ -58,7 +58,7 @@ pub async fn list(
     let request = api.begin(&asker).await?;
     let (rows, end) = db::list(&request, page.after(0).unwrap_or_default(), &filter, page.rows()).await?;
     request.commit().await?;
-    let rows = rows.iter().map(|row| (show::text(row), vec![row.id.clone()])).collect();
+    let rows = rows.into_iter().map(|(row, cursor)| (show::text(&row), vec![cursor])).collect();
     let Filter { state, origin, label, q, failing } = filter;
     let query = [("state", state), ("origin", origin), ("label", label), ("q", q)];
     let failing = ("failing", failing.map(|failing| failing.to_string()));

@@ -54,6 +54,7 @@ mod strangers;
 mod targets;
 mod tenants;
 mod trials;
+mod unasked;
 mod views;
 mod visitor;
 mod visits;

@@ -18,24 +18,29 @@ macro_rules! alert {
 /// reads only 10,000 alerts of each rule.
 pub const OPEN: &str = concat!(
     alert!(),
+    "FROM (SELECT s.*, ",
+    own_first!("r.role", "s.due_at, s.id"),
     "FROM awty.rule AS r CROSS JOIN LATERAL (
         (SELECT * FROM awty.alert AS l WHERE l.rule = r.rule AND l.cleared_at IS NULL AND l.level >= 1 ORDER BY l.due_at, l.id LIMIT $2)
         UNION ALL
         (SELECT e.* FROM (
             SELECT * FROM awty.alert AS o WHERE o.rule = r.rule AND o.cleared_at IS NULL ORDER BY o.entity_key LIMIT 10000) AS e
-         WHERE $1 = 0 AND e.level = 0)) AS a
-    ORDER BY a.due_at, a.id LIMIT $2"
+         WHERE $1 = 0 AND e.level = 0)) AS s
+    ORDER BY own DESC, turn, s.due_at, s.id LIMIT $2) AS a ORDER BY a.own DESC, a.due_at, a.id"
 );
 pub const CLEARED: &str = concat!(
     alert!(),
+    "FROM (SELECT s.*, ",
+    own_first!("r.role", "s.cleared_at DESC"),
     "FROM awty.rule AS r CROSS JOIN LATERAL (
         SELECT * FROM awty.alert AS c WHERE c.rule = r.rule AND c.cleared_at IS NOT NULL AND c.level >= 1
-        ORDER BY c.cleared_at DESC LIMIT $1) AS a
-    ORDER BY a.cleared_at DESC LIMIT $1"
+        ORDER BY c.cleared_at DESC LIMIT $1) AS s
+    ORDER BY own DESC, turn, s.cleared_at DESC LIMIT $1) AS a ORDER BY a.own DESC, a.cleared_at DESC"
 );
 const ALERTS_OF: &str = concat!(
     alert!(),
-    "FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL ORDER BY a.rule LIMIT 50"
+    "FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL
+    ORDER BY pg_catalog.pg_has_role(a.role, 'MEMBER') DESC, a.rule LIMIT 50"
 );
 macro_rules! check {
     () => {
@@ -49,7 +54,8 @@ const PENDING: &str = concat!(
     check!(),
     "|| pg_catalog.jsonb_build_object('tries', (SELECT pg_catalog.pg_get_userbyid(j.role) = current_user FROM awty.job AS j
         WHERE j.job = f.job AND j.function_name IS NOT NULL))
-    FROM awty.future_job AS f WHERE f.entity_name = $1 AND f.entity_key = $2 ORDER BY f.job LIMIT $3"
+    FROM awty.future_job AS f WHERE f.entity_name = $1 AND f.entity_key = $2
+    ORDER BY (SELECT pg_catalog.pg_has_role(j.role, 'MEMBER') FROM awty.job AS j WHERE j.job = f.job) DESC NULLS LAST, f.job LIMIT $3"
 );
 /// Applies the role's own settings (`ALTER ROLE`, `ALTER DATABASE`), because a worker runs the function with these
 /// settings.
@@ -66,27 +72,33 @@ const TRY: &str = "SELECT pg_catalog.to_jsonb(t) FROM awty.dry_run($1::pg_catalo
 /// Searches each visible job by an index, so that the query skips the checks of other roles with the same name.
 pub const NAMED: &str = concat!(
     check!(),
+    "FROM (SELECT s.*, ",
+    own_first!("j.role", "s.entity_key, s.job"),
     "FROM awty.job AS j CROSS JOIN LATERAL (
         (SELECT p.* FROM awty.future_job AS p WHERE p.job = j.job AND p.entity_name = $1 AND NOT p.held
          ORDER BY p.next_check_at, p.id LIMIT $2)
         UNION ALL
         (SELECT c.* FROM (
             SELECT p.* FROM awty.future_job AS p WHERE p.job = j.job AND p.held ORDER BY p.id LIMIT 10000) AS c
-         WHERE c.entity_name = $1 LIMIT $2)) AS f
-    ORDER BY f.entity_key, f.job LIMIT $2"
+         WHERE c.entity_name = $1 LIMIT $2)) AS s
+    ORDER BY own DESC, turn, s.entity_key, s.job LIMIT $2) AS f ORDER BY f.own DESC, f.entity_key, f.job"
 );
 pub const IN_SLOT: &str = concat!(
     check!(),
+    "FROM (SELECT s.*, ",
+    own_first!("j.role", "s.next_check_at, s.job, s.id"),
     "FROM awty.job AS j CROSS JOIN LATERAL (
         SELECT c.* FROM awty.future_job AS c
         WHERE c.job = j.job AND NOT c.held AND c.next_check_at >= $1::text::timestamptz AND c.next_check_at < $1::text::timestamptz + $2::text::interval
-        ORDER BY c.next_check_at, c.id LIMIT $3) AS f
-    ORDER BY f.next_check_at, f.job, f.id LIMIT $3"
+        ORDER BY c.next_check_at, c.id LIMIT $3) AS s
+    ORDER BY own DESC, turn, s.next_check_at, s.job, s.id LIMIT $3) AS f ORDER BY f.own DESC, f.next_check_at, f.job, f.id"
 );
 const EXPLAIN: &str =
     "SELECT pg_catalog.jsonb_build_object('at', e.at, 'job', e.job, 'event', e.event, 'detail', e.detail)
     FROM awty.explain($1, $2) AS e";
-const SCHEDULE_OF: &str = "SELECT pg_catalog.to_jsonb(e.id) FROM awty_http.endpoint AS e WHERE e.entity_name = $1 AND e.entity_key = $2 LIMIT 1";
+pub const SCHEDULE_OF: &str =
+    "SELECT pg_catalog.to_jsonb(e.id) FROM awty_http.endpoint AS e WHERE e.entity_name = $1 AND e.entity_key = $2
+    ORDER BY e.job IS NOT DISTINCT FROM awty_http_internal.job() DESC, e.job LIMIT 1";
 macro_rules! ended {
     () => {
         "SELECT pg_catalog.jsonb_build_object('id', h.id, 'job', h.job, 'name', h.entity_name, 'key', h.entity_key, 'slot', h.next_check_at,

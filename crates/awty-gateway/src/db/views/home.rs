@@ -20,27 +20,33 @@ pub const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (
         SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.cleared_at IS NULL AND a.level >= 1 ORDER BY a.due_at LIMIT $1) AS a
     LIMIT $1) AS l";
 /// Reads the next 10,000 checks of each rule. Leaves out the checks of rows that are late already.
-pub const SOON: &str = "SELECT pg_catalog.jsonb_build_object('rule', r.rule, 'name', f.entity_name, 'key', f.entity_key, 'at', f.next_check_at,
-        'reminds', pg_catalog.cardinality(r.remind) > 0)
-    FROM awty.rule AS r CROSS JOIN LATERAL (
+pub const SOON: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('rule', f.rule, 'name', f.entity_name, 'key', f.entity_key, 'at', f.next_check_at,
+        'reminds', pg_catalog.cardinality(f.remind) > 0)
+    FROM (SELECT r.rule, r.remind, s.*, ", own_first!("r.role", "s.next_check_at"), "FROM awty.rule AS r CROSS JOIN LATERAL (
         SELECT c.entity_name, c.entity_key, c.next_check_at FROM (
             SELECT p.entity_name, p.entity_key, p.next_check_at FROM awty.future_job AS p
             WHERE p.job = r.rule AND NOT p.held AND p.next_check_at < pg_catalog.now() + '1 hour'::interval ORDER BY p.next_check_at, p.id LIMIT 10000) AS c
         WHERE c.entity_name = r.entity_name
           AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.entity_key = c.entity_key AND a.cleared_at IS NULL AND a.level >= 1 OFFSET 0)
-        LIMIT $1) AS f
-    ORDER BY f.next_check_at LIMIT $1";
+        LIMIT $1) AS s
+    ORDER BY own DESC, turn, s.next_check_at LIMIT $1) AS f ORDER BY f.own DESC, f.next_check_at"
+);
 /// Reads failing checks, including the calls that `awty_http.send()` ordered. Leaves out the checks of HTTP schedules,
 /// because [`ENDPOINTS`] reads those.
-pub const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
+pub const FAILING: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'attempt', f.attempt,
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
-    FROM awty_http_internal.failing AS f ORDER BY f.failed_at DESC LIMIT $1";
+    FROM (SELECT w.*, ", own_first!("j.role", "w.failed_at DESC"), "FROM awty_http_internal.failing AS w JOIN awty.job AS j ON j.job = w.job
+        ORDER BY own DESC, turn, w.failed_at DESC LIMIT $1) AS f ORDER BY f.own DESC, f.failed_at DESC"
+);
 /// Reads failing endpoints, and endpoints whose next call is late by more than one period. With a cron expression, the
 /// period is the time from the late call to the next planned time.
 ///
 /// `least` caps the period, because an old endpoint may have a longer period than a new endpoint may have.
-pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
-    FROM awty_http.tenant AS t CROSS JOIN LATERAL (
+pub const ENDPOINTS: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.since, 'waits', e.waits)
+    FROM (SELECT s.*, ", own_first!("t.role", "s.since"), "FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         (SELECT w.id, w.uri, w.failing_since AS since, false AS waits FROM awty_http.endpoint AS w
          WHERE w.job = t.job AND w.failing_since IS NOT NULL AND w.deleted_at IS NULL ORDER BY w.id LIMIT 1000)
         UNION ALL
@@ -50,8 +56,9 @@ pub const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'u
         JOIN awty_http.endpoint AS w ON w.entity_name = f.entity_name AND w.entity_key = f.entity_key AND w.job = f.job
         WHERE NOT w.paused AND w.failing_since IS NULL AND CASE WHEN w.cron IS NULL THEN f.next_check_at < pg_catalog.now() - least(w.every, '36525 days')
             ELSE EXISTS (SELECT FROM awty_http_internal.coming(NULL, w.cron, coalesce(w.zone, pg_catalog.current_setting('TimeZone')),
-                f.next_check_at, 1, w.starts) AS o (at) WHERE o.at < pg_catalog.now()) END) AS e
-    ORDER BY e.since LIMIT $1";
+                f.next_check_at, 1, w.starts) AS o (at) WHERE o.at < pg_catalog.now()) END) AS s
+    ORDER BY own DESC, turn, s.since LIMIT $1) AS e ORDER BY e.own DESC, e.since"
+);
 pub const LAST_HOUR: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('from', max(s.bucket), 'count', sum(s.count), 'ok', sum(s.ok), 'dropped', sum(s.dropped), 'caught_up', sum(s.caught_up),
         'caught_up_max', ", ms!("max(s.caught_up_max)"), ",
@@ -74,8 +81,9 @@ pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
 /// as in [`ENDPOINTS`]. The visitor's own jobs come first, and the search for planned times ends after
 /// [`SEARCH_FOR`], because another role can have thousands of jobs, and one search can take milliseconds.
 pub const BEHIND: &str = concat!(
-    "SELECT pg_catalog.jsonb_build_object('job', j.job, 'every', ", ms!("r.every"), ", 'cron', r.cron, 'last', s.last_success_at)
-    FROM (SELECT a.job, a.function_name FROM awty.job AS a ORDER BY pg_catalog.pg_has_role(a.role, 'MEMBER') DESC OFFSET 0) AS j
+    "SELECT pg_catalog.jsonb_build_object('job', b.job, 'every', ", ms!("b.every"), ", 'cron', b.cron, 'last', b.last_success_at)
+    FROM (SELECT j.job, r.every, r.cron, s.last_success_at, ", own_first!("j.role", "s.last_success_at NULLS FIRST"), "
+    FROM (SELECT a.job, a.role, a.function_name FROM awty.job AS a ORDER BY pg_catalog.pg_has_role(a.role, 'MEMBER') DESC OFFSET 0) AS j
     CROSS JOIN LATERAL (
         SELECT c.entity_name, c.entity_key FROM awty.future_job AS c
         WHERE c.job = j.job AND NOT c.held ORDER BY c.next_check_at, c.id LIMIT 1) AS f
@@ -88,7 +96,7 @@ pub const BEHIND: &str = concat!(
               ELSE (SELECT o.at + r.jitter FROM awty_http_internal.coming(r.every, r.cron, r.zone, s.last_success_at, 1, r.starts, r.calendar) AS o (at)) END
           < pg_catalog.clock_timestamp() - 2 * pg_catalog.current_setting('awty.slot')::interval
         OR coalesce(s.last_failure_at > s.last_success_at, s.last_failure_at IS NOT NULL))
-    ORDER BY s.last_success_at NULLS FIRST LIMIT $1"
+    ORDER BY own DESC, turn, s.last_success_at NULLS FIRST LIMIT $1) AS b ORDER BY b.own DESC, b.last_success_at NULLS FIRST"
 );
 pub const DUE_AHEAD: &str = "SELECT pg_catalog.count(*) FROM (
         SELECT FROM awty.job AS j CROSS JOIN LATERAL (
@@ -132,17 +140,18 @@ pub const TARGETS: &str = concat!(
     ORDER BY pg_catalog.pg_has_role(j.role, 'MEMBER') DESC,
         pg_catalog.row_number() OVER (PARTITION BY j.role::oid ORDER BY t.job, t.target), t.job, t.target LIMIT $1"
 );
-/// Finds one example each: a paused job, a target that is blocked or has an open breaker, a full target, and a pending
-/// check.
+/// Finds one example each, of the visitor if there is one: a paused job, a target that is blocked or has an open
+/// breaker, a full target, and a pending check.
 pub const STOPS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
-        'paused', (SELECT pg_catalog.min(j.job) FROM awty.job AS j WHERE j.paused),
+        'paused', (SELECT j.job FROM awty.job AS j WHERE j.paused ORDER BY pg_catalog.pg_has_role(j.role, 'MEMBER') DESC, j.job LIMIT 1),
         'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
             (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1)
             UNION ALL (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND c.held LIMIT 1)) AS f), 'closed', t.closed, 'full', t.full)
-    FROM (SELECT pg_catalog.min(w.what) FILTER (WHERE w.state IN ('blocked', 'open')) AS closed, pg_catalog.min(w.what) FILTER (WHERE w.state = 'full') AS full
-        FROM (SELECT t.state, pg_catalog.concat(coalesce(t.target, 'each target'), ' of job \"', t.job, '\": ', t.why) AS what
-            FROM ", some_targets!(), " AS t WHERE t.state IN ('blocked', 'open', 'full')) AS w) AS t"
+    FROM (SELECT (pg_catalog.array_agg(w.what ORDER BY w.own DESC, w.what) FILTER (WHERE w.state IN ('blocked', 'open')))[1] AS closed,
+            (pg_catalog.array_agg(w.what ORDER BY w.own DESC, w.what) FILTER (WHERE w.state = 'full'))[1] AS full
+        FROM (SELECT t.state, pg_catalog.pg_has_role(j.role, 'MEMBER') AS own, pg_catalog.concat(coalesce(t.target, 'each target'), ' of job \"', t.job, '\": ', t.why) AS what
+            FROM ", some_targets!(), " AS t JOIN awty.job AS j ON j.job = t.job WHERE t.state IN ('blocked', 'open', 'full')) AS w) AS t"
 );
 
 /// Returns the duration in milliseconds, in a format that PostgreSQL accepts both as an interval and as the value of a

@@ -2,6 +2,23 @@
 //!
 //! Invariant: each query reads a bounded number of rows, and row security decides which rows the role sees.
 
+/// Selects the columns `own` and `turn` for a list whose rows belong to roles. `ORDER BY own DESC, turn` puts the
+/// visitor's own rows first, and then one row of each other role in turn, because a role can give another role the right
+/// to read any number of rows unasked.
+macro_rules! own_first {
+    ($role:literal, $order:literal) => {
+        concat!(
+            "pg_catalog.pg_has_role(",
+            $role,
+            ", 'MEMBER') AS own, pg_catalog.row_number() OVER (PARTITION BY ",
+            $role,
+            "::oid ORDER BY ",
+            $order,
+            ") AS turn "
+        )
+    };
+}
+
 mod checks;
 mod home;
 mod jobs;
