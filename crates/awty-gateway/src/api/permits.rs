@@ -1,6 +1,7 @@
 //! Limits how many API requests use the database at the same time.
 //!
-//! Invariant: the requests of one role never use all connections. A role's reads do not wait for its changes.
+//! Invariant: all requests together leave one connection for looking up tokens and for metrics. A role's reads do not
+//! wait for its changes.
 //!
 //! All roles with slow reads share one connection, and all roles with slow changes share another one. A request's time
 //! limit includes its wait for a permit.
@@ -26,6 +27,7 @@ pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
     roles: Mutex<HashMap<String, Arc<Role>>>,
+    all: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     slow_reads: Arc<Semaphore>,
     slow_changes: Arc<Semaphore>,
@@ -78,7 +80,7 @@ pub struct Permit {
     changes: bool,
     began: OnceLock<Instant>,
     of_role: Arc<OwnedSemaphorePermit>,
-    _of_all: [Option<OwnedSemaphorePermit>; 2],
+    _of_all: [Option<OwnedSemaphorePermit>; 3],
 }
 
 impl Permit {
@@ -109,9 +111,9 @@ async fn free(permits: &Arc<Semaphore>, number: u32) -> Result<OwnedSemaphorePer
 
 impl Default for Permits {
     fn default() -> Self {
-        let [changes, slow_reads, slow_changes] =
-            [CHANGES, SLOW, SLOW].map(|permits| Arc::new(Semaphore::new(permits)));
-        Permits { roles: Mutex::default(), changes, slow_reads, slow_changes }
+        let [all, changes, slow_reads, slow_changes] =
+            [CHANGES + READS - 1, CHANGES, SLOW, SLOW].map(|permits| Arc::new(Semaphore::new(permits)));
+        Permits { roles: Mutex::default(), all, changes, slow_reads, slow_changes }
     }
 }
 
@@ -161,87 +163,11 @@ impl Permits {
             None
         };
         let of_changes = if changes { Some(free(&self.changes, 1).await?) } else { None };
-        Ok(Permit { role, changes, began: OnceLock::new(), of_role: Arc::new(of_role), _of_all: [of_slow, of_changes] })
+        let of_all = [of_slow, of_changes, Some(free(&self.all, 1).await?)];
+        Ok(Permit { role, changes, began: OnceLock::new(), of_role: Arc::new(of_role), _of_all: of_all })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::db::views;
-    use tokio::time::timeout;
-
-    async fn at_once(permits: &Permits, role: &str, changes: bool) -> Option<Permit> {
-        timeout(Duration::ZERO, permits.permit(role, changes)).await.ok().map(Result::unwrap)
-    }
-
-    #[tokio::test]
-    async fn each_role_has_its_places_and_no_more() {
-        let permits = Permits::default();
-        let held = [permits.permit("a", false).await.unwrap(), permits.permit("a", false).await.unwrap()];
-        assert!(at_once(&permits, "a", false).await.is_none());
-        assert!(at_once(&permits, "b", false).await.is_some());
-        drop(held);
-        assert!(at_once(&permits, "a", false).await.is_some());
-    }
-
-    #[tokio::test]
-    async fn reads_of_a_role_wait_for_none_of_its_changes() {
-        let permits = Permits::default();
-        let _held = [permits.permit("a", true).await.unwrap(), permits.permit("a", true).await.unwrap()];
-        assert!(at_once(&permits, "a", true).await.is_none(), "one change more than a role may have");
-        assert!(at_once(&permits, "a", false).await.is_some(), "a read waits for a change");
-    }
-
-    #[tokio::test]
-    async fn changes_of_all_roles_leave_a_place_for_a_read() {
-        let permits = Permits::default();
-        let mut held = Vec::new();
-        for role in 0..CHANGES {
-            held.push(permits.permit(&role.to_string(), true).await.unwrap());
-        }
-        assert!(at_once(&permits, "other", true).await.is_none(), "one change more than there may be");
-        assert!(at_once(&permits, "other", false).await.is_some(), "a read waits for a change");
-        held.pop();
-        assert!(at_once(&permits, "other", true).await.is_some());
-    }
-
-    #[tokio::test]
-    async fn slow_roles_have_one_place_together() {
-        for changes in [false, true] {
-            let permits = Permits::default();
-            let now = Instant::now();
-            for role in ["a", "b"] {
-                permits.of(role).has_ended(changes, now, now + LONG);
-            }
-            permits.of("c").has_ended(changes, now, now + LONG / 2);
-            let held = at_once(&permits, "a", changes).await.unwrap();
-            assert!(at_once(&permits, "a", changes).await.is_none(), "a slow role has a second permit");
-            assert!(at_once(&permits, "b", changes).await.is_none(), "two slow roles have a permit each");
-            let others =
-                [at_once(&permits, "c", changes).await.unwrap(), at_once(&permits, "c", changes).await.unwrap()];
-            drop(others);
-            let _other_kind = at_once(&permits, "a", !changes).await.unwrap();
-            drop(held);
-            assert!(at_once(&permits, "b", changes).await.is_some());
-            let role = permits.of("a");
-            assert!(role.is_slow(changes, now + LONG) && !role.is_slow(changes, now + LONG + SLOW_FOR));
-        }
-    }
-
-    #[test]
-    fn plans_of_other_roles_make_no_role_slow() {
-        let of_others = views::SEARCH_FOR + views::COUNT_FOR;
-        assert!(of_others < LONG, "a view searches and counts plans of other roles for {of_others:?}");
-    }
-
-    #[tokio::test]
-    async fn roles_at_rest_are_forgotten_and_those_at_work_are_not() {
-        let permits = Permits::default();
-        let held = permits.permit("at work", false).await.unwrap();
-        (0..MANY * 2).for_each(|number| drop(permits.of(&number.to_string())));
-        assert!(permits.roles.lock().unwrap().len() <= MANY);
-        assert_eq!(permits.of("at work").reads.available_permits(), EACH - 1);
-        drop(held);
-    }
-}
+#[path = "permits_tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+use super::*;
+use crate::db::views;
+use tokio::time::timeout;
+
+async fn at_once(permits: &Permits, role: &str, changes: bool) -> Option<Permit> {
+    timeout(Duration::ZERO, permits.permit(role, changes)).await.ok().map(Result::unwrap)
+}
+
+#[tokio::test]
+async fn each_role_has_its_places_and_no_more() {
+    let permits = Permits::default();
+    let held = [permits.permit("a", false).await.unwrap(), permits.permit("a", false).await.unwrap()];
+    assert!(at_once(&permits, "a", false).await.is_none());
+    assert!(at_once(&permits, "b", false).await.is_some());
+    drop(held);
+    assert!(at_once(&permits, "a", false).await.is_some());
+}
+
+#[tokio::test]
+async fn reads_of_a_role_wait_for_none_of_its_changes() {
+    let permits = Permits::default();
+    let _held = [permits.permit("a", true).await.unwrap(), permits.permit("a", true).await.unwrap()];
+    assert!(at_once(&permits, "a", true).await.is_none(), "one change more than a role may have");
+    assert!(at_once(&permits, "a", false).await.is_some(), "a read waits for a change");
+}
+
+#[tokio::test]
+async fn changes_of_all_roles_leave_a_place_for_a_read() {
+    let permits = Permits::default();
+    let mut held = Vec::new();
+    for role in 0..CHANGES {
+        held.push(permits.permit(&role.to_string(), true).await.unwrap());
+    }
+    assert!(at_once(&permits, "other", true).await.is_none(), "one change more than there may be");
+    assert!(at_once(&permits, "other", false).await.is_some(), "a read waits for a change");
+    held.pop();
+    assert!(at_once(&permits, "other", true).await.is_some());
+}
+
+#[tokio::test]
+async fn all_requests_leave_a_connection_for_tokens() {
+    let permits = Permits::default();
+    let mut held = Vec::new();
+    for (role, changes) in [("a", true), ("b", true), ("a", false), ("a", false), ("b", false)] {
+        held.extend(at_once(&permits, role, changes).await);
+    }
+    assert_eq!(held.len(), CHANGES + READS - 1);
+    held.pop();
+    assert!(at_once(&permits, "c", false).await.is_some());
+}
+
+#[tokio::test]
+async fn slow_roles_have_one_place_together() {
+    for changes in [false, true] {
+        let permits = Permits::default();
+        let now = Instant::now();
+        for role in ["a", "b"] {
+            permits.of(role).has_ended(changes, now, now + LONG);
+        }
+        permits.of("c").has_ended(changes, now, now + LONG / 2);
+        let held = at_once(&permits, "a", changes).await.unwrap();
+        assert!(at_once(&permits, "a", changes).await.is_none(), "a slow role has a second permit");
+        assert!(at_once(&permits, "b", changes).await.is_none(), "two slow roles have a permit each");
+        let others = [at_once(&permits, "c", changes).await.unwrap(), at_once(&permits, "c", changes).await.unwrap()];
+        drop(others);
+        let _other_kind = at_once(&permits, "a", !changes).await.unwrap();
+        drop(held);
+        assert!(at_once(&permits, "b", changes).await.is_some());
+        let role = permits.of("a");
+        assert!(role.is_slow(changes, now + LONG) && !role.is_slow(changes, now + LONG + SLOW_FOR));
+    }
+}
+
+#[test]
+fn plans_of_other_roles_make_no_role_slow() {
+    let of_others = views::SEARCH_FOR + views::COUNT_FOR;
+    assert!(of_others < LONG, "a view searches and counts plans of other roles for {of_others:?}");
+}
+
+#[tokio::test]
+async fn roles_at_rest_are_forgotten_and_those_at_work_are_not() {
+    let permits = Permits::default();
+    let held = permits.permit("at work", false).await.unwrap();
+    (0..MANY * 2).for_each(|number| drop(permits.of(&number.to_string())));
+    assert!(permits.roles.lock().unwrap().len() <= MANY);
+    assert_eq!(permits.of("at work").reads.available_permits(), EACH - 1);
+    drop(held);
+}
