@@ -98,8 +98,10 @@ const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
 const IS_KNOWN: &str = "SELECT true FROM awty_http.endpoint AS e WHERE e.id = $1";
-const ROLE: &str = "SELECT pg_catalog.pg_get_userbyid(t.role)::text FROM awty_http.tenant AS t
-    WHERE t.job = awty_http_internal.job()";
+/// Refuses a role that may not schedule, because the check of a request's secrets tells which secrets the tenant has.
+const ROLE: &str =
+    "SELECT pg_catalog.pg_get_userbyid(t.role)::text FROM awty_http_internal.job_to_schedule() AS j (job)
+    JOIN awty_http.tenant AS t ON t.job = j.job";
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 

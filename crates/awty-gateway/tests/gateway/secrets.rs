@@ -1,5 +1,8 @@
+use crate::client::encoded;
+use crate::people::client;
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop};
+use serde_json::json;
 
 fn send(shop: &Shop, role: &str, uri: &str, name: &str) {
     let send = format!("SELECT awty_http.send('{uri}', headers => '{{\"X\": \"{{{{secret:{name}}}}}\"}}')");
@@ -63,6 +66,35 @@ fn by_default_no_secret_is_given() {
         "{said}"
     );
     assert!(["/a", "/b", "/c"].iter().all(|path| receiver.seen(path).is_empty()));
+}
+
+#[test]
+fn a_role_that_may_only_read_learns_nothing_of_secrets() {
+    let shop = Shop::open();
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE bob LOGIN",
+            "GRANT bob TO gateway",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO bob",
+            "SELECT awty.allow('http.app', 'bob', 'read')",
+        ],
+    );
+    shop.secret("app", "TOKEN", "t0p\n");
+    let file = shop.let_secret("app", "TOKEN", "https://api.example.com");
+    let gateway = shop.gateway_with("gateway", &["--config", &file]);
+    let put = |role: &str, name: &str| {
+        let body = json!({"every": "1 h", "headers": {"X": format!("{{{{secret:{name}}}}}")}});
+        let place = format!("/v1/schedules?uri={}", encoded("https://api.example.com/new"));
+        let answer = client(&shop, &gateway, role, "write").ask_once("PUT", &place, &body.to_string(), "");
+        (answer.status, answer.text)
+    };
+    let (status, text) = put("bob", "TOKEN");
+    assert!(status == 403 && text.contains("may not schedule calls"), "{status} {text}");
+    assert_eq!(put("bob", "OTHER"), (status, text));
+    let (status, text) = put("app", "OTHER");
+    assert!(status == 422 && text.contains("cannot be sent"), "{status} {text}");
+    assert_eq!(put("app", "TOKEN").0, 201);
 }
 
 #[test]
