@@ -48,13 +48,17 @@ const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Counts checks that ended as `missed` at least 10 s ago, because later ends may not be committed yet.
+/// Counts checks that ended as `missed` at least 10 s ago, because later ends may not be committed yet. Reads at most
+/// 50,000 problems of each job, because the next scrape would count the same problems again after a timeout.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
-        SELECT f.job, pg_catalog.count(*) AS missed FROM awty.future_job_history AS f
-        WHERE f.job = ANY ($1) AND f.outcome = 'missed' AND f.finished_at > $2 AND f.finished_at <= u.until
-        GROUP BY f.job) AS h ON true";
+        SELECT j.job, pg_catalog.count(*) FILTER (WHERE p.outcome = 'missed') AS missed FROM pg_catalog.unnest($1::text[]) AS j (job)
+        CROSS JOIN LATERAL (
+            SELECT f.outcome FROM awty.future_job_history AS f
+            WHERE f.job = j.job AND f.outcome <> ALL ('{done,met,cancelled,replaced}') AND f.finished_at > $2 AND f.finished_at <= u.until
+            LIMIT 50000) AS p
+        GROUP BY j.job) AS h ON true";
 
 impl Db {
     pub async fn figures(&self, jobs: &[String], has_http: bool) -> Result<(Vec<Figures>, Vec<Target>), Trouble> {

@@ -95,6 +95,25 @@ fn what_was_missed_is_counted_by_job() {
 }
 
 #[test]
+fn many_ends_of_one_tenant_do_not_stop_the_count_of_another() {
+    let shop = Shop::open();
+    shop.add_tenant("tenant");
+    let gateway = shop.gateway("one");
+    until_value(&gateway, "awty_missed_total{job=\"http.app\"}", |value| value == 0.0);
+    let ends = |role: &str, count: i32| {
+        format!(
+            "INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by,
+                 scheduled_at, finished_at, run_time, check_count, attempts, outcome, role)
+             SELECT {count} + n, 'http.{role}', 'https://api.example.com', '/', now(), now(), '{role}', now(), now(), '0', 1, 1, 'missed', '{role}'
+             FROM generate_series(1, {count}) AS n"
+        )
+    };
+    shop.cluster.execute("postgres", &[&format!("BEGIN; {}; {}; COMMIT", ends("tenant", 60_000), ends("app", 1))]);
+    until_value(&gateway, "awty_missed_total{job=\"http.app\"}", |value| value == 1.0);
+    assert_eq!(value(&gateway, "awty_missed_total{job=\"http.tenant\"}"), Some(50_000.0));
+}
+
+#[test]
 fn a_schedule_whose_failures_are_final_is_failing() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let gateway = shop.gateway("one");
