@@ -2,10 +2,12 @@
 
 use super::of;
 use super::statements::{repetition, upkeep};
+use crate::pg::subtransaction::unless_locked;
 use crate::pg::{catalog, clock};
 use crate::shmem::{self, wakeup};
 use crate::store::job::{self, Job};
 use awty_core::Time;
+use std::collections::HashSet;
 use std::time::Duration;
 
 const PIECE: i64 = 1000;
@@ -18,7 +20,9 @@ pub fn repair(now: Time) {
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.repaired));
     let piece = upkeep::piece(after, PIECE);
     if !piece.stray.is_empty() {
-        repetition::remove(&piece.stray);
+        // Skips locked repetitions, so that the other repetitions do not wait for a client.
+        let free: Vec<i64> = upkeep::lock(&piece.stray).into_iter().map(|stray| stray.id).collect();
+        repetition::remove(&free);
     }
     let last = if piece.alone.is_empty() { None } else { begin_again(&piece.alone, now) };
     shmem::write(|shared| {
@@ -32,13 +36,21 @@ pub fn repair(now: Time) {
 /// repetition that was handled.
 fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
     let until = Some(clock::mono().plus(LONGEST));
+    // Skips the other repetitions of a role that has inserted the same check in an open transaction.
+    let mut locked = HashSet::new();
     for stored in upkeep::lock(alone) {
         if let Some(Ok(job)) = job::find(&stored.job)
+            && !locked.contains(&job.role)
             && let Some(plan) = of(&stored, job.options.limits.width)
         {
             match plan.begin(now) {
                 Some(slot) => {
-                    repetition::schedule(&[(stored.id, slot)], false, now);
+                    let schedule = || {
+                        repetition::schedule(&[(stored.id, slot)], false, now);
+                    };
+                    if unless_locked(schedule).is_none() {
+                        locked.insert(job.role);
+                    }
                     wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
                 }
                 None => repetition::remove(&[stored.id]),

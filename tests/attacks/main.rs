@@ -31,4 +31,5 @@ mod tables;
 mod transactions;
 mod traps;
 mod unstoppable;
+mod upkeep;
 mod visibility;

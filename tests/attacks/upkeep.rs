@@ -1,0 +1,51 @@
+//! Attacks on the maintainer, which works for all roles.
+
+use crate::field::{DB, Field};
+
+const NOTHING: &str = "BEGIN RETURN NULL; END";
+
+fn two_jobs(body: &str) -> Field {
+    let field = Field::new();
+    for role in ["mallory", "alice"] {
+        field.job(role, &format!("{role}s"), body);
+        field.sql(
+            role,
+            &format!("SELECT awty.repeat('{role}s', every => '1 hour', entity_name => 'e', entity_key => '{role}')"),
+        );
+    }
+    field
+}
+
+fn inspect(field: &Field) {
+    field.sql("postgres", "SELECT awty.pause('alices'), awty.resume('alices')");
+}
+
+#[test]
+fn a_repetition_without_a_job_that_stays_locked_keeps_no_other_repetition_waiting() {
+    let field = two_jobs(NOTHING);
+    let mut holding = field.client("mallory");
+    let replace = "SELECT awty.repeat('mallorys', every => '2 hours', entity_name => 'e', entity_key => 'mallory')";
+    holding.batch_execute(&format!("BEGIN; {replace}")).unwrap();
+    // Simulates an awty.unregister() that did not see the repetition, and a calendar that has opened again.
+    field.sql(
+        "postgres",
+        "DELETE FROM awty.job WHERE job = 'mallorys'; DELETE FROM awty.future_job WHERE job = 'alices'",
+    );
+    inspect(&field);
+    field.cluster.await_sql(DB, "alice's check", "SELECT count(*) = 1 FROM awty.future_job WHERE job = 'alices'");
+    holding.batch_execute("COMMIT").unwrap();
+    inspect(&field);
+    field.cluster.await_sql(DB, "the end of the other", "SELECT count(*) = 1 FROM awty_internal.repetition");
+}
+
+#[test]
+fn a_check_in_an_open_transaction_keeps_no_other_repetition_waiting() {
+    let field = two_jobs(NOTHING);
+    // Simulates calendars that have opened again.
+    field.sql("postgres", "DELETE FROM awty.future_job WHERE job = 'mallorys'");
+    let mut holding = field.client("mallory");
+    holding.batch_execute("BEGIN; SELECT awty.schedule('e', 'mallory', 'mallorys', after => '1 day')").unwrap();
+    field.sql("postgres", "DELETE FROM awty.future_job WHERE job = 'alices'");
+    inspect(&field);
+    field.cluster.await_sql(DB, "alice's check", "SELECT count(*) = 1 FROM awty.future_job WHERE job = 'alices'");
+}
