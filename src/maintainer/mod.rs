@@ -13,6 +13,7 @@ use crate::figures::problem_log::{self, Problems};
 use crate::lease::expire;
 use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
+use crate::pg::subtransaction::unless_locked;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, sqlstate};
 use crate::process::transaction::{Verdict, transaction, transaction_for_vacuum};
@@ -259,7 +260,11 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
 
 fn hold_late(_now: Time) {
     let here = catalog::database();
-    hold::carry_lost(STRAYS);
+    for role in hold::lost().chunk_by(|(role, _), (next, _)| role == next) {
+        let ids: Vec<i64> = role.iter().map(|(_, id)| *id).collect();
+        // Leaves the holds of a role until the next inspection if the role is holding one of the next checks.
+        unless_locked(|| hold::carry_lost(&ids, STRAYS));
+    }
     let mono = clock::mono();
     let mut after = i64::MIN;
     loop {

@@ -20,6 +20,31 @@ fn inspect(field: &Field) {
     field.sql("postgres", "SELECT awty.pause('alices'), awty.resume('alices')");
 }
 
+/// A hold that is committed after the end of its run is lost until the maintainer copies the hold to the next check.
+#[test]
+fn an_open_hold_keeps_no_lost_hold_of_another_role_from_its_check() {
+    let field = two_jobs("BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END");
+    let mut gate = field.client("postgres");
+    gate.batch_execute("SELECT pg_advisory_lock(7)").unwrap();
+    let hold = |role: &str| {
+        let mut client = field.client(role);
+        client.batch_execute(&format!("BEGIN; SELECT awty.hold('e', '{role}', '{role}s')")).unwrap();
+        client
+    };
+    field.sql("postgres", "SELECT awty.check_now('e', 'mallory', 'mallorys'), awty.check_now('e', 'alice', 'alices')");
+    let at_gate = "SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted";
+    field.cluster.await_sql(DB, "the runs", at_gate);
+    let lost = ["mallory", "alice"].map(hold);
+    gate.batch_execute("SELECT pg_advisory_unlock(7)").unwrap();
+    field.cluster.await_sql(DB, "the ends", "SELECT count(*) = 2 FROM awty.future_job_history");
+    let _open = hold("mallory");
+    for mut client in lost {
+        client.batch_execute("COMMIT").unwrap();
+    }
+    inspect(&field);
+    field.cluster.await_sql(DB, "the hold", "SELECT held FROM awty.future_job WHERE job = 'alices'");
+}
+
 #[test]
 fn a_repetition_without_a_job_that_stays_locked_keeps_no_other_repetition_waiting() {
     let field = two_jobs(NOTHING);
