@@ -223,9 +223,10 @@ fn look_after(database: pg_sys::Oid) {
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
         problems.tell(&job);
     }
-    for one in [hold_late, expire::sweep, make_partitions, drop_partitions] {
+    for one in [hold_late, expire::sweep, make_partitions] {
         task(database, one);
     }
+    drop_partitions(database);
     keep::stored(database, task(database, keep::store).flatten());
     problem_log::tell_summaries();
 }
@@ -287,13 +288,13 @@ fn make_partitions(now: Time) {
     }
 }
 
-fn drop_partitions(now: Time) {
+fn drop_partitions(database: pg_sys::Oid) {
     for (parted, retention) in
         [(Partitioned::History, settings::history_retention()), (Partitioned::Attempts, settings::attempt_retention())]
     {
-        if let Some(than) = retention.and_then(|retention| now.checked_sub_signed(retention)) {
-            partition::drop_older(parted, than);
-        }
+        let older = |now: Time| retention.and_then(|retention| now.checked_sub_signed(retention));
+        let kept = task(database, |now| older(now).map(|than| partition::drop_older(parted, than))).flatten();
+        kept.unwrap_or_default().iter().for_each(|failure| trouble(database, failure));
     }
 }
 

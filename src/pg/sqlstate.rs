@@ -5,6 +5,8 @@ const RAISE_EXCEPTION: &str = "P0001";
 /// SQLSTATE of a check that ended because the job's role no longer exists.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
+pub const DEPENDENT_OBJECTS_STILL_EXIST: &str = "2BP01";
+
 pub fn text(code: i32) -> String {
     let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
     let text: String = (0..5).map(character).collect();

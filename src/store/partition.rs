@@ -3,7 +3,10 @@
 //! Invariant: a client waits for this module's locks no longer than the caller's `lock_timeout`.
 
 use super::typed::statement;
+use crate::pg::catch::Failure;
 use crate::pg::owner::as_owner;
+use crate::pg::sqlstate;
+use crate::pg::subtransaction::kept_whole;
 use crate::pg::text::Text;
 use awty_core::Time;
 use chrono::{NaiveDate, NaiveTime, TimeDelta};
@@ -128,20 +131,28 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-pub fn drop_older(parted: Partitioned, than: Time) {
+/// Keeps a partition if another object, such as a view, depends on it. Returns the errors of these partitions.
+pub fn drop_older(parted: Partitioned, than: Time) -> Vec<Failure> {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
+    let mut kept = Vec::new();
     if old.is_empty() {
-        return;
+        return kept;
     }
     as_owner(|| {
         for day in old {
-            run(&format!("DROP TABLE awty_internal.{}", parted.name_of(day)));
+            match kept_whole(|| run(&format!("DROP TABLE awty_internal.{}", parted.name_of(day)))) {
+                Err(caught) if caught.failure().sqlstate == sqlstate::DEPENDENT_OBJECTS_STILL_EXIST => {
+                    kept.push(caught.failure());
+                }
+                dropped => dropped.unwrap_or_else(|caught| caught.rethrow()),
+            }
         }
         if strays(parted).is_some_and(|(_, last)| is_old(&last)) {
             run(&format!("TRUNCATE TABLE awty_internal.{}default", parted.prefix()));
         }
     });
+    kept
 }
 
 fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {

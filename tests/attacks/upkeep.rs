@@ -1,6 +1,7 @@
 //! Attacks on the maintainer, which works for all roles.
 
 use crate::field::{DB, Field};
+use awty_testkit::Cluster;
 
 const NOTHING: &str = "BEGIN RETURN NULL; END";
 
@@ -73,4 +74,44 @@ fn a_check_in_an_open_transaction_keeps_no_other_repetition_waiting() {
     field.sql("postgres", "DELETE FROM awty.future_job WHERE job = 'alices'");
     inspect(&field);
     field.cluster.await_sql(DB, "alice's check", "SELECT count(*) = 1 FROM awty.future_job WHERE job = 'alices'");
+}
+
+/// A member of pg_read_all_data may use each schema, and can create views on partitions.
+#[test]
+fn a_view_on_an_old_day_keeps_no_other_day_from_its_end() {
+    let retention = Cluster::builder().set("awty.history_retention", "2d").set("awty.attempt_retention", "2d");
+    let field = Field::with(retention);
+    field.job("alice", "alices", NOTHING);
+    let day = |table: &str, days: i32| -> String {
+        let sql = format!(
+            "SELECT 'awty_internal.{table}_' || to_char((now() AT TIME ZONE 'UTC')::date - {days}, 'YYYYMMDD')"
+        );
+        field.one("postgres", &sql)
+    };
+    let (viewed, old, attempts) = (day("future_job_history", 41), day("future_job_history", 40), day("attempt", 40));
+    let make = |name: &str, of: &str, from: &str, to: &str| {
+        format!("CREATE TABLE {name} PARTITION OF {of} FOR VALUES FROM ('{from}') TO ('{to}');")
+    };
+    let make = [
+        make(&viewed, "awty.future_job_history", "-infinity", "2020-01-01"),
+        make(&old, "awty.future_job_history", "2020-01-01", "2020-02-01"),
+        make(&attempts, "awty_internal.attempt", "-infinity", "2020-01-01"),
+    ];
+    let position = field.cluster.log_position();
+    field.sql("postgres", "GRANT pg_read_all_data TO mallory");
+    // One transaction, so that the maintainer does not drop the day before the view exists.
+    field.sql(
+        "postgres",
+        &format!("BEGIN; {} SET ROLE mallory; CREATE VIEW mallory.v AS SELECT * FROM {viewed}; COMMIT", make.concat()),
+    );
+    inspect(&field);
+    let there = |name: &str| format!("to_regclass('{name}') IS NOT NULL");
+    let gone = format!("SELECT NOT ({} OR {})", there(&old), there(&attempts));
+    field.cluster.await_sql(DB, "the old days to be dropped", &gone);
+    assert!(field.one::<bool>("postgres", &format!("SELECT {}", there(&viewed))));
+    let named = viewed.trim_start_matches("awty_internal.");
+    field.cluster.await_log(&["looking after database", named, "2BP01"], position);
+    field.sql("mallory", "DROP VIEW mallory.v");
+    inspect(&field);
+    field.cluster.await_sql(DB, "the viewed day to be dropped", &format!("SELECT NOT {}", there(&viewed)));
 }
