@@ -25,7 +25,7 @@ use crate::run::crash;
 use crate::settings;
 use crate::shmem::{self, Database, DatabaseProblem, State};
 use crate::store::partition::{self, Partitioned};
-use crate::store::{check_stat, extension, history, hold, inspected, origin};
+use crate::store::{check_stat, extension, history, hold, inspected, origin, right};
 use crate::watch::{follow_calendar, sweep, upkeep as rules};
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
@@ -223,7 +223,7 @@ fn look_after(database: pg_sys::Oid) {
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
         problems.tell(&job);
     }
-    for one in [hold_late, expire::sweep, make_partitions] {
+    for one in [hold_late, expire::sweep, remove_rights, make_partitions] {
         task(database, one);
     }
     drop_partitions(database);
@@ -279,6 +279,10 @@ fn hold_late(_now: Time) {
         }
     }
     hold::remove_orphans(STRAYS);
+}
+
+fn remove_rights(_now: Time) {
+    right::remove_dropped(STRAYS);
 }
 
 fn make_partitions(now: Time) {

@@ -61,6 +61,27 @@ statement! {
       WHERE job = $1 AND (readers, allowed, claimers) IS DISTINCT FROM ('{}', '{}', '{}')"
 }
 
+statement! {
+    fn lock_with_dropped(limit: i64) -> Vec<Text> = query,
+    c"SELECT j.job FROM awty.job AS j
+      WHERE EXISTS (
+          SELECT FROM pg_catalog.unnest(j.readers || j.allowed || j.claimers) AS u (role)
+          WHERE u.role::pg_catalog.oid NOT IN (SELECT o.oid FROM pg_catalog.pg_roles AS o))
+      LIMIT $1 FOR UPDATE SKIP LOCKED"
+}
+
+statement! {
+    fn delete_dropped(jobs: &[Text]) = query,
+    c"UPDATE awty.job AS j SET
+          readers = ARRAY(SELECT u.role FROM pg_catalog.unnest(j.readers) AS u (role)
+                          WHERE u.role::pg_catalog.oid IN (SELECT o.oid FROM pg_catalog.pg_roles AS o)),
+          allowed = ARRAY(SELECT u.role FROM pg_catalog.unnest(j.allowed) AS u (role)
+                          WHERE u.role::pg_catalog.oid IN (SELECT o.oid FROM pg_catalog.pg_roles AS o)),
+          claimers = ARRAY(SELECT u.role FROM pg_catalog.unnest(j.claimers) AS u (role)
+                           WHERE u.role::pg_catalog.oid IN (SELECT o.oid FROM pg_catalog.pg_roles AS o))
+      WHERE j.job = ANY ($1)"
+}
+
 pub struct Granted {
     pub job: Text,
     /// Members of this role have all rights to the job.
@@ -99,6 +120,15 @@ impl Row for Granted {
             schedulers: roles(4),
             claimers: roles(5),
         })
+    }
+}
+
+/// Removes rights of dropped roles. A dump would name such a role by its number, and another role may have this number
+/// on the restored server.
+pub fn remove_dropped(limit: i64) {
+    let jobs = lock_with_dropped(limit);
+    if !jobs.is_empty() {
+        delete_dropped(&jobs);
     }
 }
 

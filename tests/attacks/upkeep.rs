@@ -115,3 +115,21 @@ fn a_view_on_an_old_day_keeps_no_other_day_from_its_end() {
     inspect(&field);
     field.cluster.await_sql(DB, "the viewed day to be dropped", &format!("SELECT NOT {}", there(&viewed)));
 }
+
+/// A dump names a dropped role by its number, which another role may have on the restored server.
+#[test]
+fn rights_of_a_dropped_role_end() {
+    let field = Field::new();
+    field.sql("postgres", "CREATE ROLE leaver");
+    field.sql("alice", "SELECT awty.register('alices'), awty.register('others')");
+    field.sql(
+        "alice",
+        "SELECT awty.allow('alices', 'mallory', 'read'), awty.allow('alices', 'leaver', 'claim');
+         SELECT awty.allow('others', 'leaver', 'read'), awty.allow('others', 'mallory', 'schedule')",
+    );
+    field.sql("postgres", "DROP ROLE leaver");
+    inspect(&field);
+    let rights = "SELECT string_agg(concat_ws(' ', readers, allowed, claimers), ', ' ORDER BY job)
+                      = '{mallory} {} {}, {} {mallory} {}' FROM awty.job";
+    field.cluster.await_sql(DB, "the rights to end", rights);
+}
