@@ -1,6 +1,6 @@
 //! Attacks on the maintainer, which works for all roles.
 
-use crate::field::{DB, Field};
+use crate::field::{DB, Field, answer};
 use awty_testkit::Cluster;
 
 const NOTHING: &str = "BEGIN RETURN NULL; END";
@@ -132,4 +132,32 @@ fn rights_of_a_dropped_role_end() {
     let rights = "SELECT string_agg(concat_ws(' ', readers, allowed, claimers), ', ' ORDER BY job)
                       = '{mallory} {} {}, {} {mallory} {}' FROM awty.job";
     field.cluster.await_sql(DB, "the rights to end", rights);
+}
+
+/// Locks rows of checks in the order of their keys, as all calls do. Otherwise, two calls could deadlock.
+#[test]
+fn a_replaced_calendar_locks_checks_in_the_order_of_their_keys() {
+    let field = Field::new();
+    field.sql("postgres", "SELECT awty.create_calendar('shared', '{mon-sun 00:00-24:00}', 'UTC')");
+    field.job("mallory", "his", NOTHING);
+    for key in ["b", "a"] {
+        field.sql("mallory", &format!("SELECT awty.repeat('his', every => '1 day', zone => 'UTC', calendar => 'shared', entity_name => 'e', entity_key => '{key}')"));
+    }
+    let lock =
+        |key: &str| format!("SELECT awty.schedule('e', '{key}', 'his', after => '2 days', on_conflict => 'keep')");
+    let mut first = field.client("mallory");
+    first.batch_execute(&format!("BEGIN; {}", lock("a"))).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let other = "SELECT awty.create_calendar('shared', '{mon-fri 09:00-17:00}', 'UTC', replace => true)";
+            let mut owner = field.client("postgres");
+            answer(&mut owner, other)
+        });
+        let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%create_calendar%')";
+        field.cluster.await_sql(DB, "the call to wait for the first check", waits);
+        let mut second = field.client("mallory");
+        second.batch_execute("SET lock_timeout = '1s'").unwrap();
+        assert_eq!(answer(&mut second, &lock("b")), "", "the second check is locked before the first");
+        first.batch_execute("ROLLBACK").unwrap();
+    });
 }

@@ -135,7 +135,7 @@ statement! {
     pub fn lock_users(calendar: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty_internal.repetition AS r
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
-      WHERE r.calendar = $1 ORDER BY f.id FOR UPDATE OF f"
+      WHERE r.calendar = $1 ORDER BY f.entity_name, f.entity_key, f.job FOR UPDATE OF f"
 }
 
 statement! {
