@@ -52,7 +52,7 @@ fn create(args: &Args) -> Result<()> {
     let users = calendar::waiting_for(name, || Users::of(name));
     calendar::update(&definition, caller, now);
     users.follow(now);
-    calendar::waiting_for(name, || watch::follow_calendar(name, now));
+    calendar::waiting_for(name, || watch::follow_calendar(name, caller, now));
     Ok(())
 }
 

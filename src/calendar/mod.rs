@@ -32,6 +32,20 @@ impl Known {
     pub fn is_usable_by(&self, role: pg_sys::Oid) -> bool {
         may_use(role, self.role)
     }
+
+    /// Returns whether a change of the calendar by a role moves the checks of another role's rule that may have asked
+    /// `awty.due()` for the calendar.
+    ///
+    /// A superuser can use each calendar, but its rules follow only calendars of roles that it is a member of or
+    /// trusts. Otherwise, each role could restart the walks of these rules.
+    pub fn moves_rules_of(&self, role: pg_sys::Oid, by: pg_sys::Oid) -> bool {
+        let is_trusted = || catalog::is_superuser(self.role) || Some(self.role) == catalog::database_owner();
+        self.is_usable_by(role)
+            && (!catalog::is_superuser(role)
+                || is_trusted()
+                || catalog::is_granted(role, self.role)
+                || catalog::can_become(by, role))
+    }
 }
 
 pub fn may_use(role: pg_sys::Oid, owner: pg_sys::Oid) -> bool {

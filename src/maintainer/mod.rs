@@ -219,7 +219,8 @@ fn look_after(database: pg_sys::Oid) {
     for one in [rules::repair, sweep::schedule_due, rules::delete_alerts] {
         task(database, one);
     }
-    task(database, |now| calendar::follow_zone_data(now, |calendar| follow_calendar(calendar, now)));
+    let follow = |calendar: &Text, now| follow_calendar(calendar, catalog::current_role(), now);
+    task(database, |now| calendar::follow_zone_data(now, |calendar| follow(calendar, now)));
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
         problems.tell(&job);
     }

@@ -81,6 +81,17 @@ pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::is_member_of_role(member, role) }
 }
 
+/// Returns whether `member` is or was granted `role`, even if `member` is a superuser.
+pub fn is_granted(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: a transaction is open.
+    unsafe { pg_sys::is_member_of_role_nosuper(member, role) }
+}
+
+pub fn is_superuser(role: pg_sys::Oid) -> bool {
+    // SAFETY: a transaction is open.
+    unsafe { pg_sys::superuser_arg(role) }
+}
+
 pub fn is_monitor(role: pg_sys::Oid) -> bool {
     // SAFETY: a transaction is open.
     unsafe { pg_sys::has_privs_of_role(role, pg_sys::ROLE_PG_MONITOR.into()) }

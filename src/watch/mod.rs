@@ -38,6 +38,7 @@ use crate::rule::statements::rule;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use awty_core::Time;
+use pgrx::pg_sys;
 
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
 /// Value of `entity_name` by which awty finds the check that runs a [`walk`].
@@ -57,11 +58,11 @@ pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     (named, others)
 }
 
-pub fn follow_calendar(name: &Text, now: Time) {
+pub fn follow_calendar(name: &Text, by: pg_sys::Oid, now: Time) {
     let mut names = rule::of_calendar(name);
     if let Some(known) = calendar::find(name) {
-        let may_use = |(_, role): &(Text, _)| known.is_usable_by(*role);
-        names.extend(rule::of_due().into_iter().filter(may_use).map(|(rule, _)| rule));
+        let follows = |(_, role): &(Text, _)| known.moves_rules_of(*role, by);
+        names.extend(rule::of_due().into_iter().filter(follows).map(|(rule, _)| rule));
     }
     names.sort_by(|one, other| one.as_bytes().cmp(other.as_bytes()));
     names.dedup();

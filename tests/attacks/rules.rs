@@ -321,3 +321,27 @@ fn a_closed_day_far_ahead_breaks_no_finding_for_others() {
     postgres.batch_execute("SET timezone = 'Asia/Tokyo'").unwrap();
     assert_eq!(postgres.query_one(named, &[]).unwrap().get::<_, i64>(0), 1);
 }
+
+/// A superuser can become each role, so that it may use each calendar in `awty.due()`.
+#[test]
+fn a_replaced_calendar_restarts_no_walk_of_a_superuser() {
+    let field = field();
+    let calendar = |hours: &str| format!("SELECT awty.create_calendar('hers', '{{{hours}}}', 'UTC', replace => true)");
+    field.sql("mallory", &calendar("mon-sun 00:00-24:00"));
+    field.sql(
+        "postgres",
+        "CREATE TABLE public.t (id bigint PRIMARY KEY, at timestamptz, s text, calendar text);
+         SELECT awty.watch('public.t', due => $$awty.due(at, '1 day', calendar)$$, until => $$s = 'y'$$)",
+    );
+    let walk = "SELECT walk FROM awty.rule";
+    field.cluster.await_sql("postgres", "the walk", "SELECT walk = 'done' FROM awty.rule");
+    let mut mallory = field.client("mallory");
+    mallory.batch_execute(&format!("BEGIN; {}", calendar("mon 09:00-10:00"))).unwrap();
+    field.sql("postgres", "SELECT FROM awty.rule FOR UPDATE NOWAIT");
+    mallory.batch_execute("COMMIT").unwrap();
+    assert_eq!(field.one::<String>("postgres", walk), "done");
+    // The superuser itself moves the checks.
+    let mut postgres = field.client("postgres");
+    postgres.batch_execute(&format!("BEGIN; {}", calendar("mon-sun 00:00-12:00"))).unwrap();
+    assert_eq!(postgres.query_one(walk, &[]).unwrap().get::<_, String>(0), "moved");
+}
