@@ -5,6 +5,8 @@ use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};
 use super::stops::{Clocks, Seeing};
 use super::{BACKFILL, SWEEP, pieces};
+use crate::pg::reraise::reported;
+use crate::pg::subtransaction::kept_whole;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
@@ -39,15 +41,17 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     }
     let locks = rule.walk != Walk::New || watched.source.stopped.is_some();
     let reached = pieces::piece(watched, locks, rule.walked_to.as_ref(), |after, limit| {
-        let (keys, rows): (Vec<Text>, _) = if adds_rows {
+        if adds_rows {
             let rows = watched.source.after(after, limit);
-            (rows.iter().map(|row| row.key.clone()).collect(), rows)
+            let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
+            take(watched, &keys, rows, now);
+            keys
         } else {
             let after = after.cloned().unwrap_or_else(|| Text::from(""));
-            (rule_check::keys_after(&rule.name, &rule.entity_name, &after, limit), Vec::new())
-        };
-        take(watched, &keys, rows, now);
-        keys
+            let keys = rule_check::keys_after(&rule.name, &rule.entity_name, &after, limit);
+            move_readable(watched, &keys, now);
+            keys
+        }
     });
     if reached.is_none() {
         return end(watched, now);
@@ -73,6 +77,26 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
     }
     rule::set_walked(&rule.name, if comes_again { Walk::Again } else { Walk::Done }, None);
     comes_again.then_some(now)
+}
+
+/// Moves the checks of these keys. Leaves out a key that is no value of the table's key or whose row cannot be read,
+/// because the check of such a key fails by itself, and the other checks must still move.
+fn move_readable(watched: &Watched, keys: &[Text], now: Time) {
+    match kept_whole(|| reported(|| take(watched, keys, Vec::new(), now))) {
+        Ok(()) => {}
+        Err(caught) if !is_of_data(&caught.failure().sqlstate) => caught.rethrow(),
+        Err(_) if keys.len() == 1 => {}
+        Err(_) => {
+            let (first, second) = keys.split_at(keys.len() / 2);
+            move_readable(watched, first, now);
+            move_readable(watched, second, now);
+        }
+    }
+}
+
+/// Returns whether the error is a data exception or a violated constraint, for example of a domain.
+fn is_of_data(sqlstate: &str) -> bool {
+    ["22", "23"].iter().any(|class| sqlstate.starts_with(class))
 }
 
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {
