@@ -43,16 +43,27 @@ impl Procedure {
     }
 }
 
+/// Reads pg_proc itself, because PostgreSQL's cache would keep the bodies of all functions that were looked up.
 pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
-    // SAFETY: `tuple` is read before its release.
+    // SAFETY: a transaction is open, and `tuple` is read before the end of the scan.
     unsafe {
-        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(oid));
-        if tuple.is_null() {
-            return None;
-        }
-        let found = Procedure::read(tuple);
-        pg_sys::ReleaseSysCache(tuple);
-        Some(found)
+        let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+        let procedures = pg_sys::table_open(pg_sys::ProcedureRelationId, lock);
+        let mut key = pg_sys::ScanKeyData::default();
+        pg_sys::ScanKeyInit(
+            &mut key,
+            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
+            pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
+            pg_sys::F_OIDEQ.into(),
+            pg_sys::Datum::from(oid),
+        );
+        let index = pg_sys::ProcedureOidIndexId.into();
+        let scan = pg_sys::systable_beginscan(procedures, index, true, std::ptr::null_mut(), 1, &mut key);
+        let tuple = pg_sys::systable_getnext(scan);
+        let found = (!tuple.is_null()).then(|| Procedure::read(tuple));
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(procedures, lock);
+        found
     }
 }
 

@@ -42,7 +42,7 @@ pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     (!disabled.is_empty()).then_some(Fault::Disabled(disabled))
 }
 
-fn resolve(rule: &Text, stored: &StoredFunction, table: &Described) -> Result<RowFunction, Fault> {
+pub fn resolve(rule: &Text, stored: &StoredFunction, table: &Described) -> Result<RowFunction, Fault> {
     let argument = stored.argument.to_string();
     let name = function_name(rule, &argument);
     let by_oid = procedure::by_oid(stored.function).filter(|function| function.name == name);

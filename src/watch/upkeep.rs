@@ -7,8 +7,7 @@ use crate::pg::subtransaction::unless_locked;
 use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
 use crate::rule::functions;
-use crate::rule::statements::rule::{self, Rule};
-use crate::rule::statements::{rule_function, rule_objects};
+use crate::rule::statements::{rule, rule_function, rule_objects};
 use crate::settings;
 use awty_core::Time;
 use pgrx::pg_sys;
@@ -21,12 +20,12 @@ const MOST: Duration = Duration::from_secs(1);
 /// Repairs rules after a restore, because a dump lacks the OIDs of a rule's functions and the functions' dependency on
 /// the table.
 pub fn repair(_now: Time) {
-    let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
-    for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {
+    let rules = rule::tables().into_iter().map(|(name, relation, role)| (role, (name, relation)));
+    for_each(rules, |(name, relation)| match table::describe(*relation) {
         // The result is never `Unseen`, because only an old snapshot can hide an open alert, and an inspection takes a
         // new snapshot.
-        None => unless_locked(|| drop(end_rule::without_table(&rule.name))),
-        Some(table) => mend_functions(rule, &table),
+        None => unless_locked(|| drop(end_rule::without_table(name))),
+        Some(table) => mend_functions(name, &table),
     });
 }
 
@@ -41,15 +40,14 @@ pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&
     }
 }
 
-fn mend_functions(rule: &Rule, table: &Described) -> Option<()> {
-    let Ok(found) = functions::find(rule, table) else { return Some(()) };
-    let stored = rule_function::of(&rule.name);
-    for function in found.all() {
+fn mend_functions(rule: &Text, table: &Described) -> Option<()> {
+    for stored in rule_function::of(rule) {
+        let Ok(function) = functions::resolve(rule, &stored, table) else { continue };
         let now = function.stored();
-        if !stored.contains(&now) {
-            unless_locked(|| rule_function::put(&rule.name, &now))?;
+        if stored != now {
+            unless_locked(|| rule_function::put(rule, &now))?;
         }
-        rule_objects::go_with_table(function, table);
+        rule_objects::go_with_table(&function, table);
     }
     Some(())
 }

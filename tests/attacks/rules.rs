@@ -373,3 +373,34 @@ fn a_key_that_cannot_be_read_keeps_no_other_check_of_a_rule_from_its_new_time() 
     field.cluster.await_sql("postgres", "the end of the walk", "SELECT walk = 'done' FROM awty.rule");
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.future_job WHERE entity_key LIKE '%x'"), 3);
 }
+
+/// PostgreSQL's cache of functions keeps the whole parsed expression, and drops nothing.
+#[test]
+fn long_expressions_of_rules_take_no_memory_of_a_session_that_reads_the_status() {
+    let field = field();
+    field.sql("mallory", "CREATE TABLE mallory.t (id int PRIMARY KEY, i int, at timestamptz)");
+    let watch = |rules: &str, numbers: i32| {
+        format!(
+            "DO $$ DECLARE numbers text := (SELECT string_agg((n * 7919)::text, ',') FROM generate_series(1, {numbers}) AS n); BEGIN
+                 PERFORM awty.watch('mallory.t', format('i IN (%s)', numbers), since => 'at', within => '1 h', existing => 'none', rule => 'r' || n)
+                 FROM generate_series({rules}) AS n;
+             END $$"
+        )
+    };
+    field.sql("mallory", &watch("1, 1", 2));
+    let mut reader = field.client("mallory");
+    let mut cached = || -> i64 {
+        reader.batch_execute("SELECT why FROM awty.status").unwrap();
+        let bytes = "SELECT used_bytes FROM pg_backend_memory_contexts WHERE name = 'CacheMemoryContext'";
+        reader.query_one(bytes, &[]).unwrap().get(0)
+    };
+    field.sql("postgres", "GRANT pg_read_all_stats TO mallory");
+    cached();
+    let before = cached();
+    field.sql("mallory", &watch("2, 17", 10_000));
+    let grown = cached() - before;
+    let size: i64 =
+        field.one("postgres", "SELECT sum(pg_column_size(prosqlbody)) FROM pg_proc WHERE proname ~ '^awty_r'");
+    assert!(size > 1_000_000, "{size}");
+    assert!(grown < size / 2, "the cache has grown by {grown} bytes, and the expressions have {size}");
+}

@@ -187,8 +187,8 @@ statement! {
 }
 
 statement! {
-    pub fn names() -> Vec<Text> = query,
-    c"SELECT r.rule FROM awty.rule AS r ORDER BY r.rule"
+    pub fn tables() -> Vec<(Text, pg_sys::Oid, pg_sys::Oid)> = query,
+    c"SELECT r.rule, r.relation::pg_catalog.oid, r.role::pg_catalog.oid FROM awty.rule AS r ORDER BY r.rule"
 }
 
 statement! {
