@@ -9,6 +9,7 @@ use crate::lease::statements::{lease, target};
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations};
 use crate::repeat::statements::repetition;
+use crate::rule::statements::rule;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::job_option::Options;
@@ -185,7 +186,8 @@ fn unregister_job(args: &Args) -> Result<i64> {
     rights::gate_lease("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);
-    if own.as_ref().is_ok_and(watch::is_rules) {
+    // A restore may have failed to load the rule. Nothing else can then remove the job.
+    if own.as_ref().is_ok_and(watch::is_rules) && rule::find(&name).is_some() {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {

@@ -120,6 +120,9 @@ pub enum WatchError {
         rule: String,
         relation: String,
     },
+    LostRule {
+        rule: String,
+    },
     Changed {
         rule: String,
     },
@@ -342,6 +345,11 @@ impl WatchError {
                 Code::ERRCODE_UNDEFINED_OBJECT,
                 format!("rule \"{rule}\", whose trigger is on table \"{relation}\", does not exist"),
                 "Call awty.watch() again, or drop the trigger.",
+            ),
+            WatchError::LostRule { rule } => say(
+                Code::ERRCODE_UNDEFINED_OBJECT,
+                format!("rule \"{rule}\" does not exist, but its job does"),
+                "Remove the job with awty.unregister(), and call awty.watch() again.",
             ),
             WatchError::Changed { rule } => say(
                 Code::ERRCODE_T_R_SERIALIZATION_FAILURE,

@@ -107,7 +107,8 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
     let answers = match found {
         Ok(watched) => judge::answers(&watched, &given)?,
         Err(Missing::Part(rule, table, fault)) => return Err(stopped(&rule, &table, &fault).into()),
-        Err(Missing::Table | Missing::Rule) => vec![None; given.len()],
+        Err(Missing::Rule) => return Err(WatchError::LostRule { rule: job.name.to_string() }.into()),
+        Err(Missing::Table) => vec![None; given.len()],
     };
     Ok(answers.into_iter().map(|answer| answer.and_then(alert::moment)).collect())
 }

@@ -162,3 +162,41 @@ fn the_owner_of_the_database_dumps_every_row() {
         shop.cluster.execute("postgres", &["DROP DATABASE by_owner WITH (FORCE)"]);
     }
 }
+
+/// pg_dump creates no table that belongs to an extension, and reads the name of a table again when it dumps
+/// `awty.rule`. A name that the restore does not know would fail the COPY of all rules.
+#[test]
+fn a_table_that_a_restore_does_not_create_costs_no_other_rule() {
+    let shop = Shop::open();
+    let cluster = &shop.cluster;
+    cluster.create_user("postgres", "mallory");
+    cluster.execute("postgres", &["GRANT CREATE ON DATABASE postgres TO mallory"]);
+    let table = |name: &str| {
+        format!(
+            "CREATE TABLE {name} (id int PRIMARY KEY, done boolean);
+             SELECT awty.watch('{name}', 'done', within => '1 h', rule => '{name}');"
+        )
+    };
+    // pg_dump reads the tables in the order of their names. The data of this table fill the pipe, so that pg_dump waits
+    // between a1.t and awty.rule.
+    let filler =
+        "CREATE SCHEMA a2; CREATE TABLE a2.filler AS SELECT i, repeat('x', 1000) FROM generate_series(1, 5000) AS i";
+    cluster.execute("postgres", &[filler]);
+    shop.run(&table("shop.orders"));
+    let mut mallory = cluster.client("postgres", "mallory");
+    let member = "CREATE EXTENSION citext SCHEMA mallory; ALTER EXTENSION citext ADD TABLE mallory.member";
+    mallory.batch_execute(&format!("CREATE SCHEMA a1; {}{}{member}", table("mallory.member"), table("a1.t"))).unwrap();
+    let mut dump = cluster.tool("pg_dump").args(["-d", "postgres"]).stdout(Stdio::piped()).spawn().unwrap();
+    let stopped = "SELECT EXISTS (SELECT FROM pg_stat_activity
+                                  WHERE application_name = 'pg_dump' AND query LIKE 'COPY a2.filler%' AND wait_event = 'ClientWrite')";
+    shop.await_true("a dump that has stopped", stopped);
+    mallory.batch_execute("ALTER SCHEMA a1 RENAME TO a3").unwrap();
+    let mut script = Vec::new();
+    dump.stdout.take().unwrap().read_to_end(&mut script).unwrap();
+    assert!(dump.wait().unwrap().success());
+    let plain = file(&shop, "plain");
+    std::fs::write(&plain, script).unwrap();
+    cluster.execute("postgres", &["CREATE DATABASE restored"]);
+    load(cluster, "restored", &plain);
+    assert_eq!(cluster.value::<String>("restored", "SELECT string_agg(rule, ' ') FROM awty.rule"), "shop.orders");
+}

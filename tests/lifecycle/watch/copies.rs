@@ -103,3 +103,17 @@ fn a_restored_rule_keeps_its_deadlines() {
     );
     assert_eq!(shop.cluster.value::<String>("copy", held), "2:Ben");
 }
+
+/// A restore loads no rule if one of them names a table that the restore cannot create.
+#[test]
+fn checks_of_a_rule_that_a_restore_has_lost_fail_and_stay() {
+    let shop = watched("");
+    shop.run(&format!("SELECT awty.pause('orders'); INSERT INTO shop.orders VALUES (1, {LATE})"));
+    shop.cluster.execute("postgres", &["DELETE FROM awty.rule"]);
+    shop.run("SELECT awty.resume('orders')");
+    shop.await_true("a failure", "SELECT EXISTS (SELECT FROM awty.failing WHERE sqlstate = '42704')");
+    assert_eq!(state(&shop), "late -; pending 1");
+    shop.run("SELECT awty.unregister('orders')");
+    super::watch(&shop, "existing => 'all'");
+    await_state(&shop, "late 1:1; pending -");
+}
