@@ -45,12 +45,13 @@ BEGIN
         excluded.lateness_sum, excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
         excluded.duration_max, excluded.duration_steps, excluded.caught_up_max);
     INSERT INTO awty_http.stat AS s
+    -- An endpoint may have hours of two jobs, because awty_http.add_tenant() renames the job of a tenant.
     SELECT h.id, '24 hours', date_trunc('day', h.bucket), sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible), sum(h.left_out),
            sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
-           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), h.job, max(h.caught_up_max)
+           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), max(h.job), max(h.caught_up_max)
     FROM awty_http.stat AS h
     WHERE h.id = ANY (ids) AND h.width = '1 hour' AND h.bucket >= date_trunc('day', count_calls_of.since)
-    GROUP BY h.id, h.job, date_trunc('day', h.bucket)
+    GROUP BY h.id, date_trunc('day', h.bucket)
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, left_out, lateness_sum,
         lateness_min, lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps, caught_up_max)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.left_out,

@@ -82,6 +82,20 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
+/// A roll-up that is under way when `awty_http.add_tenant()` renames a tenant's job may add an hour with the old name.
+#[test]
+fn hours_of_a_renamed_job_stop_no_roll_up() {
+    let http = Http::open();
+    let id = http.ask("app", "SELECT awty_http.schedule('https://a.example.com/x', '1 s', jitter => '0')");
+    let old = "INSERT INTO awty_http.stat SELECT '%', '1 hour', date_trunc('day', now(), 'UTC') + n * interval '1 hour', 1, 1, 0, 0, 0, 0,
+        '0', NULL, NULL, array_fill(0, '{24}'), '0', NULL, NULL, array_fill(0, '{24}'), (ARRAY['http.app', 'http'])[n + 1]
+        FROM generate_series(0, 1) AS n"
+        .replace('%', &id);
+    http.cluster.execute("postgres", &[&old, "SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
+    let counted = "SELECT count || ' ' || job FROM awty_http.stat WHERE width = '24 hours' AND id <> job";
+    assert_eq!(http.ask("app", counted), "2 http.app");
+}
+
 /// With a period of 3 s, a call that ends 8 s after its planned time misses two due times (at 3 s and 6 s). A call that
 /// ends after 10 s misses three.
 #[test]
