@@ -33,3 +33,4 @@ mod traps;
 mod unstoppable;
 mod upkeep;
 mod visibility;
+mod walks;

@@ -1,0 +1,59 @@
+use crate::field::Field;
+
+fn field() -> Field {
+    let field = Field::new();
+    field.sql("postgres", "GRANT USAGE ON SCHEMA awty TO alice, mallory");
+    field
+}
+
+/// A superuser can become each role, so that it may use each calendar in `awty.due()`.
+#[test]
+fn a_replaced_calendar_restarts_no_walk_of_a_superuser() {
+    let field = field();
+    let calendar = |hours: &str| format!("SELECT awty.create_calendar('hers', '{{{hours}}}', 'UTC', replace => true)");
+    field.sql("mallory", &calendar("mon-sun 00:00-24:00"));
+    field.sql(
+        "postgres",
+        "CREATE TABLE public.t (id bigint PRIMARY KEY, at timestamptz, s text, calendar text);
+         SELECT awty.watch('public.t', due => $$awty.due(at, '1 day', calendar)$$, until => $$s = 'y'$$)",
+    );
+    let walk = "SELECT walk FROM awty.rule";
+    field.cluster.await_sql("postgres", "the walk", "SELECT walk = 'done' FROM awty.rule");
+    let mut mallory = field.client("mallory");
+    mallory.batch_execute(&format!("BEGIN; {}", calendar("mon 09:00-10:00"))).unwrap();
+    field.sql("postgres", "SELECT FROM awty.rule FOR UPDATE NOWAIT");
+    mallory.batch_execute("COMMIT").unwrap();
+    assert_eq!(field.one::<String>("postgres", walk), "done");
+    // The superuser itself moves the checks.
+    let mut postgres = field.client("postgres");
+    postgres.batch_execute(&format!("BEGIN; {}", calendar("mon-sun 00:00-12:00"))).unwrap();
+    assert_eq!(postgres.query_one(walk, &[]).unwrap().get::<_, String>(0), "moved");
+}
+
+#[test]
+fn a_key_that_cannot_be_read_keeps_no_other_check_of_a_rule_from_its_new_time() {
+    let field = field();
+    let calendar = |hours: &str| format!("SELECT awty.create_calendar('own', '{{{hours}}}', 'UTC', replace => true)");
+    field.sql("alice", &calendar("mon-sun 00:00-24:00"));
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '48 hours', calendar => 'own');
+         INSERT INTO alice.orders (id) SELECT generate_series(1, 300)",
+    );
+    field.cluster.await_sql("postgres", "the first walk", "SELECT walk = 'done' FROM awty.rule");
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.old AS SELECT entity_key AS id, next_check_at FROM awty.future_job WHERE entity_name = 'orders';
+         SELECT awty.allow('orders', 'mallory', 'schedule')",
+    );
+    field.sql(
+        "mallory",
+        "SELECT awty.schedule('orders', key, 'orders', after => '300 days') FROM unnest('{1x,2x,x}'::text[]) AS key",
+    );
+    field.sql("alice", &calendar("mon-sun 00:00-12:00"));
+    let moved = "SELECT count(*) = 300 FROM alice.old JOIN awty.future_job AS f ON f.entity_key = old.id WHERE f.next_check_at <> old.next_check_at";
+    field.cluster.await_sql("postgres", "the new times", moved);
+    field.cluster.await_sql("postgres", "the end of the walk", "SELECT walk = 'done' FROM awty.rule");
+    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.future_job WHERE entity_key LIKE '%x'"), 3);
+}
