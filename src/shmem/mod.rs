@@ -24,7 +24,6 @@ use pgrx::lwlock::PgLwLock;
 use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// awty ignores databases beyond this number, and logs a message.
 const DATABASES: usize = 512;
@@ -34,9 +33,9 @@ const JOBS: usize = 2048;
 const ROLES: usize = 1024;
 /// Number of items that [`write_each`] handles before it gives back the lock.
 const PIECE: usize = 50;
-/// Pause of [`write_each`] without the lock. Without a pause, the process would take the lock again before a waiting
+/// Microseconds for which [`write_each`] leaves the lock to others. Without a pause, the process would take the lock again before a waiting
 /// process wakes up.
-const PAUSE: Duration = Duration::from_micros(50);
+const PAUSE: std::ffi::c_long = 50;
 
 pub struct SharedState {
     launcher: usize,
@@ -204,7 +203,8 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
 pub fn write_each<T>(items: &[T], mut change: impl FnMut(&mut SharedState, &T)) {
     for (place, piece) in items.chunks(PIECE).enumerate() {
         if place > 0 {
-            std::thread::sleep(PAUSE);
+            // SAFETY: the process does not hold the lock.
+            unsafe { pg_sys::pg_usleep(PAUSE) };
         }
         write(|shared| piece.iter().for_each(|item| change(shared, item)));
     }
