@@ -262,7 +262,9 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
 
 fn hold_late(_now: Time) {
     let here = catalog::database();
-    for role in hold::lost().chunk_by(|(role, _), (next, _)| role == next) {
+    let mut lost = hold::lost();
+    lost.sort_by_key(|(role, _)| role.to_u32());
+    for role in lost.chunk_by(|(role, _), (next, _)| role == next) {
         let ids: Vec<i64> = role.iter().map(|(_, id)| *id).collect();
         // Leaves the holds of a role until the next inspection if the role is holding one of the next checks.
         unless_locked(|| hold::carry_lost(&ids, STRAYS));

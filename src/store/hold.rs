@@ -56,14 +56,19 @@ statement! {
 }
 
 statement! {
-    /// Returns the holds that [`carry_lost`] has to copy, ordered by the roles of their jobs.
+    /// Returns the holds that [`carry_lost`] has to copy, each with the role of its job.
+    ///
+    /// Each LIMIT makes the planner look up single rows. For a join of empty tables, it plans to read whole indexes.
     pub fn lost() -> Vec<(pg_sys::Oid, i64)> = query,
     c"SELECT j.role::pg_catalog.oid, h.check_id
       FROM awty_internal.hold AS h
-      JOIN awty_internal.repetition AS r ON r.id = h.repetition_id
-      JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
-      JOIN awty.job AS j ON j.job = r.job
-      WHERE h.repetition_id IS NOT NULL AND f.id <> h.check_id ORDER BY j.role::pg_catalog.oid"
+      CROSS JOIN LATERAL (
+          SELECT r.entity_name, r.entity_key, r.job FROM awty_internal.repetition AS r WHERE r.id = h.repetition_id LIMIT 1) AS r
+      CROSS JOIN LATERAL (
+          SELECT f.id FROM awty.future_job AS f
+          WHERE f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job LIMIT 1) AS f
+      CROSS JOIN LATERAL (SELECT j.role FROM awty.job AS j WHERE j.job = r.job LIMIT 1) AS j
+      WHERE h.repetition_id IS NOT NULL AND f.id <> h.check_id"
 }
 
 // FOR KEY SHARE locks each hold that is copied. A client that releases such a hold waits for the lock, and then

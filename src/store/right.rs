@@ -67,7 +67,7 @@ statement! {
       WHERE EXISTS (
           SELECT FROM pg_catalog.unnest(j.readers || j.allowed || j.claimers) AS u (role)
           WHERE u.role::pg_catalog.oid NOT IN (SELECT o.oid FROM pg_catalog.pg_roles AS o))
-      LIMIT $1 FOR UPDATE SKIP LOCKED"
+      ORDER BY j.job LIMIT $1 FOR UPDATE SKIP LOCKED"
 }
 
 statement! {

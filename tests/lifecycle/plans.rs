@@ -156,7 +156,9 @@ impl<'a> Plan<'a> {
         let is_bounded = kind == "Limit" || is_bounded && !reads_all_first;
         self.sorts |= kind.ends_with("Sort");
         self.needs_hash &= !text("Filter").is_some_and(|filter| filter.contains("hashed SubPlan"));
-        if let (true, Some(table)) = (kind.ends_with("Scan"), text("Relation Name")) {
+        // A Sample Scan reads only the share of the pages that TABLESAMPLE names.
+        let reads = kind.ends_with("Scan") && kind != "Sample Scan";
+        if let (true, Some(table)) = (reads, text("Relation Name")) {
             let own = |field| text(field).map(str::to_owned);
             self.scans.push(Scan {
                 table: table.to_owned(),
