@@ -12,7 +12,7 @@ use serde_json::Value;
 const ENDS: [(&str, &str); 5] = [
     ("job", "Its job was paused until"),
     ("server", "The database server was down; it started at"),
-    ("gateway", "No gateway called; this gateway started at"),
+    ("gateway", "No gateway called until this one started at"),
     ("schedule", "The schedule was paused or changed until"),
     ("settings", "Calls began again when the database server read its settings, as it does if awty is switched on:"),
 ];
