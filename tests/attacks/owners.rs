@@ -68,7 +68,7 @@ fn a_schema_renamed_into_the_place_of_ones_own_changes_no_function() {
 /// Mallory's call waits for a lock of `holder`. Meanwhile, she renames schemas, so that the name of her own schema `mine`
 /// means a schema with objects of alice.
 #[track_caller]
-fn refused_while_schemas_are_renamed(field: &Field, lock: &str, call: &str) {
+fn refused_while_schemas_are_renamed(field: &Field, lock: &str, waits_for: &str, call: &str) {
     let (mut holder, mut caller) = (field.client("mallory"), field.client("mallory"));
     holder.batch_execute(&format!("BEGIN; {lock}")).unwrap();
     let sqlstate = std::thread::scope(|scope| {
@@ -76,7 +76,10 @@ fn refused_while_schemas_are_renamed(field: &Field, lock: &str, call: &str) {
         field.cluster.await_sql(
             DB,
             "the call to wait",
-            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'mallory' AND wait_event_type = 'Lock')",
+            &format!(
+                "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = '{waits_for}'
+                    AND usename = 'mallory' AND backend_type = 'client backend')"
+            ),
         );
         field.sql("mallory", "ALTER SCHEMA mine RENAME TO aside; ALTER SCHEMA shared RENAME TO mine");
         holder.batch_execute("ROLLBACK").unwrap();
@@ -103,7 +106,7 @@ fn schemas_that_are_renamed_meanwhile_move_no_trigger_to_another_roles_table() {
     let field = field_of_schemas();
     field.sql("alice", "CREATE TABLE shared.t (id int PRIMARY KEY, done boolean)");
     let watch = "SELECT awty.watch('mine.t', 'done', within => '1 h', existing => 'none', rule => 'x')";
-    refused_while_schemas_are_renamed(&field, "SELECT awty.register('x', 'mine.f')", watch);
+    refused_while_schemas_are_renamed(&field, "SELECT awty.register('x', 'mine.f')", "transactionid", watch);
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'awty_x%'"), 0);
     field.sql("alice", "INSERT INTO mine.t VALUES (1, false); UPDATE mine.t SET done = true");
 }
@@ -114,7 +117,7 @@ fn schemas_that_are_renamed_meanwhile_drop_no_function_of_another_role() {
     field.sql("alice", "CREATE FUNCTION shared.awty_x(done boolean) RETURNS int LANGUAGE sql AS 'SELECT 1'");
     field.sql("mallory", "SELECT awty.watch('mine.t', 'done', within => '1 h', existing => 'none', rule => 'x')");
     let lock = "COMMENT ON FUNCTION mine.awty_x(boolean) IS 'locked'";
-    refused_while_schemas_are_renamed(&field, lock, "SELECT awty.unwatch('x')");
+    refused_while_schemas_are_renamed(&field, lock, "object", "SELECT awty.unwatch('x')");
     assert_eq!(field.one::<i32>("alice", "SELECT mine.awty_x(true)"), 1);
 }
 
