@@ -1,7 +1,7 @@
 //! Limits how many API requests use the database at the same time.
 //!
-//! Invariant: all requests together leave one connection for looking up tokens and for metrics. A role's reads do not
-//! wait for its changes.
+//! Invariant: all requests together leave one connection for looking up tokens and for metrics, and those of one role
+//! leave another one for the other roles. A role's changes leave a connection for its reads.
 //!
 //! All roles with slow reads share one connection, and all roles with slow changes share another one. A request's time
 //! limit includes its wait for a permit.
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const EACH: usize = 2;
+const TOGETHER: usize = 3;
 pub const CHANGES: usize = 3;
 /// Number of database connections that are only for reads and for looking up tokens.
 pub const READS: usize = 2;
@@ -34,6 +35,7 @@ pub struct Permits {
 }
 
 pub(super) struct Role {
+    requests: Arc<Semaphore>,
     reads: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     long_read: Mutex<Option<Instant>>,
@@ -80,7 +82,7 @@ pub struct Permit {
     changes: bool,
     began: OnceLock<Instant>,
     of_role: Arc<OwnedSemaphorePermit>,
-    _of_all: [Option<OwnedSemaphorePermit>; 3],
+    _of_all: [Option<OwnedSemaphorePermit>; 4],
 }
 
 impl Permit {
@@ -126,10 +128,10 @@ impl Permits {
             roles.retain(|_, role| Arc::strong_count(role) > 1 || is_slow(role));
         }
         let new = || {
-            let [reads, changes, bodies, answers, forms] =
-                [EACH, EACH, OF_ROLE, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
+            let [requests, reads, changes, bodies, answers, forms] =
+                [TOGETHER, EACH, EACH, OF_ROLE, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
             let [long_read, long_change] = [Mutex::default(), Mutex::default()];
-            Arc::new(Role { reads, changes, long_read, long_change, bodies, answers, forms })
+            Arc::new(Role { requests, reads, changes, long_read, long_change, bodies, answers, forms })
         };
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
@@ -157,13 +159,14 @@ impl Permits {
     pub async fn permit(&self, role: &str, changes: bool) -> Result<Permit, Problem> {
         let role = self.of(role);
         let of_role = free(if changes { &role.changes } else { &role.reads }, 1).await?;
+        let of_requests = Some(free(&role.requests, 1).await?);
         let of_slow = if role.is_slow(changes, Instant::now()) {
             Some(free(if changes { &self.slow_changes } else { &self.slow_reads }, 1).await?)
         } else {
             None
         };
         let of_changes = if changes { Some(free(&self.changes, 1).await?) } else { None };
-        let of_all = [of_slow, of_changes, Some(free(&self.all, 1).await?)];
+        let of_all = [of_requests, of_slow, of_changes, Some(free(&self.all, 1).await?)];
         Ok(Permit { role, changes, began: OnceLock::new(), of_role: Arc::new(of_role), _of_all: of_all })
     }
 }

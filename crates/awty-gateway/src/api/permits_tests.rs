@@ -50,6 +50,16 @@ async fn all_requests_leave_a_connection_for_tokens() {
 }
 
 #[tokio::test]
+async fn requests_of_one_role_leave_a_connection_for_other_roles() {
+    let permits = Permits::default();
+    let mut held = Vec::new();
+    for changes in [true, true, false, false] {
+        held.extend(at_once(&permits, "a", changes).await);
+    }
+    assert!(at_once(&permits, "b", false).await.is_some(), "a read waits for {} requests of another role", held.len());
+}
+
+#[tokio::test]
 async fn slow_roles_have_one_place_together() {
     for changes in [false, true] {
         let permits = Permits::default();

@@ -91,7 +91,7 @@ fn of_past() -> Markup {
         section {
             p { "This view is about now. Why was an endpoint not called earlier? Say which, and when:" }
             form.filters method="get" action="/entity" {
-                label { "URI " input name="q" type="search" placeholder="https://api.example.com/tick" size="32" autocapitalize="none" required; }
+                label { "URI " input name="q" type="search" placeholder="https://api.example.com/tick" autocapitalize="none" required; }
                 label { "Was it called at (" (zone::name()) ") " input name="at" type="datetime-local" required; }
                 button { "Look" }
             }
