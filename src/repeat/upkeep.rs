@@ -48,10 +48,11 @@ fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
                     let schedule = || {
                         repetition::schedule(&[(stored.id, slot)], false, now);
                     };
-                    if unless_locked(schedule).is_none() {
+                    if unless_locked(schedule).is_some() {
+                        wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
+                    } else {
                         locked.insert(job.role);
                     }
-                    wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
                 }
                 None => repetition::remove(&[stored.id]),
             }

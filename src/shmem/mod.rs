@@ -33,8 +33,8 @@ const JOBS: usize = 2048;
 const ROLES: usize = 1024;
 /// Number of items that [`write_each`] handles before it gives back the lock.
 const PIECE: usize = 50;
-/// Microseconds for which [`write_each`] leaves the lock to others. Without a pause, the process would take the lock again before a waiting
-/// process wakes up.
+/// Microseconds for which [`write_each`] leaves the lock to others. Without a pause, the process would take the lock
+/// again before a waiting process wakes up.
 const PAUSE: std::ffi::c_long = 50;
 
 pub struct SharedState {

@@ -126,8 +126,16 @@ fn tell() {
         shmem::inspect_by(database, end);
     }
     shmem::write_each(&pending.forgotten, |shared, job| shared.forget_job(database, job));
+    if !pending.counted.is_empty() {
+        count(database, pending.counted);
+    }
+    shmem::count_dead_rows(database, pending.ended);
+}
+
+/// Adds up the answers by job first, so that one commit changes the row of each job once.
+fn count(database: pg_sys::Oid, answers: Vec<Counted>) {
     let mut counted: HashMap<Vec<u8>, (Figures, Passed)> = HashMap::new();
-    for Counted { job, figures, failed, .. } in pending.counted {
+    for Counted { job, figures, failed, .. } in answers {
         let (all, all_failed) = counted.entry(job).or_insert((Figures::NONE, Passed::default()));
         all.add(&figures);
         all_failed.add(failed);
@@ -137,7 +145,6 @@ fn tell() {
     shmem::write_each(&counted, |shared, (job, (figures, failed))| {
         shared.count_leases(database, job, figures, *failed, (now, mono));
     });
-    shmem::count_dead_rows(database, pending.ended);
 }
 
 /// Drops the counts of the undone subtransaction and of all subtransactions nested in it, which have higher numbers.
