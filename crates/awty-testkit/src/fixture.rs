@@ -107,12 +107,17 @@ impl Cluster {
 
     #[track_caller]
     pub fn ends(&self, condition: &str) -> Vec<End> {
+        self.ends_by(&mut self.superuser("postgres"), condition)
+            .unwrap_or_else(|error| panic!("ends with {condition}: {error:?}"))
+    }
+
+    fn ends_by(&self, client: &mut Client, condition: &str) -> Result<Vec<End>, postgres::Error> {
         let sql = format!(
             "SELECT id, outcome::text, sqlstate::text, message, check_count, attempts, first_check_at, next_check_at,
                     started_at, extract(epoch FROM run_time)::float8
              FROM awty.future_job_history WHERE {condition} ORDER BY id"
         );
-        let rows = self.superuser("postgres").query(&sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let rows = client.query(&sql, &[])?;
         let end = |row: &postgres::Row| End {
             id: row.get(0),
             outcome: row.get(1),
@@ -125,7 +130,7 @@ impl Cluster {
             started: row.get(8),
             run_time: row.get(9),
         };
-        rows.iter().map(end).collect()
+        Ok(rows.iter().map(end).collect())
     }
 }
 
@@ -233,11 +238,22 @@ impl Shop {
 
     #[track_caller]
     pub fn end_within(&self, key: &str, deadline: Duration) -> End {
-        let what = format!("order {key} in the history");
-        self.cluster.await_that(&what, deadline, || match self.ends(key) {
-            mut ends if ends.len() == 1 => Ok(ends.remove(0)),
-            ends if ends.is_empty() => Err(format!("pending: {}", self.pending(key))),
-            ends => Err(format!("{ends:?}")),
+        let condition = format!("entity_name = 'orders' AND entity_key = '{key}'");
+        let pending = format!("SELECT p::text FROM awty.future_job AS p WHERE entity_key = '{key}'");
+        let mut client = self.cluster.superuser("postgres");
+        self.cluster.await_that(&format!("order {key} in the history"), deadline, || {
+            if client.is_closed() {
+                client = self.cluster.superuser("postgres"); // the server may have been restarted
+            }
+            let mut ends = self.cluster.ends_by(&mut client, &condition).map_err(|error| format!("{error:?}"))?;
+            match ends.len() {
+                1 => Ok(ends.remove(0)),
+                0 => {
+                    let rows = client.query(&pending, &[]).map_err(|error| format!("{error:?}"))?;
+                    Err(format!("pending: {:?}", rows.iter().map(|row| row.get(0)).collect::<Vec<String>>()))
+                }
+                _ => Err(format!("{ends:?}")),
+            }
         })
     }
 
