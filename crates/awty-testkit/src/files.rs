@@ -11,10 +11,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// `/tmp` is used, because a Unix socket's path must be short, and the servers' account may be unable to access
-/// `$TMPDIR`.
-const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
+
+/// Returns the directory that has all clusters: `$AWTY_CLUSTERS`, or `/tmp`. `$TMPDIR` is not used, because a Unix
+/// socket's path must be short, and the servers' account may be unable to access `$TMPDIR`.
+pub fn home() -> PathBuf {
+    std::env::var_os("AWTY_CLUSTERS").map_or_else(|| "/tmp".into(), PathBuf::from)
+}
 
 /// The server trusts every connection to its socket in the directory, so only the server's account may enter the
 /// directory.
@@ -22,7 +25,7 @@ const PREFIX: &str = "awty-test-";
 pub(crate) fn new_directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path = Path::new(HOME).join(format!("{PREFIX}{}-{number}", std::process::id()));
+    let path = home().join(format!("{PREFIX}{}-{number}", std::process::id()));
     make_private(&path);
     path
 }
@@ -105,7 +108,7 @@ pub(crate) fn await_end(data: &Path, within: Duration) -> Result<(), String> {
 }
 
 pub fn sweep() {
-    let Ok(entries) = fs::read_dir(HOME) else { return };
+    let Ok(entries) = fs::read_dir(home()) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };

@@ -35,7 +35,7 @@ mod verify;
 pub use builder::Builder;
 pub use cluster::{Cluster, Stop};
 pub use disk::DiskFault;
-pub use files::sweep;
+pub use files::{home, sweep};
 pub use folder::Folder;
 pub use poll::{PATIENCE, poll};
 pub use postgres;

@@ -2,10 +2,9 @@
 
 use std::io::Write as _;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use awty_testkit::{Cluster, PATIENCE, Stop, poll, sweep};
+use awty_testkit::{Cluster, PATIENCE, Stop, home, poll, sweep};
 
 fn plain() -> Cluster {
     Cluster::builder().without_preload().start()
@@ -77,17 +76,16 @@ fn the_cluster_of_a_killed_process_is_swept() {
     let mut runner = Command::new(env!("CARGO_BIN_EXE_with-cluster"));
     // `cat` runs until `runner.wait()` closes the pipe to its standard input.
     let mut runner = runner.arg("--conf").arg(&conf).args(["--", "cat"]).stdin(Stdio::piped()).spawn().unwrap();
-    let directory = format!("/tmp/awty-test-{}-1", runner.id());
+    let directory = home().join(format!("awty-test-{}-1", runner.id()));
     let postmaster = poll("the other process's server", PATIENCE, || {
-        let pid_file =
-            std::fs::read_to_string(format!("{directory}/data/postmaster.pid")).map_err(|e| e.to_string())?;
+        let pid_file = std::fs::read_to_string(directory.join("data/postmaster.pid")).map_err(|e| e.to_string())?;
         if pid_file.contains("ready") { Ok(pid_file.lines().next().unwrap().to_owned()) } else { Err(pid_file) }
     });
     runner.kill().unwrap();
     runner.wait().unwrap();
     sweep();
     std::fs::remove_file(&conf).unwrap();
-    assert!(!Path::new(&directory).exists());
+    assert!(!directory.exists());
     assert!(!is_alive(&postmaster.unwrap()));
 }
 
