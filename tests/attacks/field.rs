@@ -76,9 +76,7 @@ impl Field {
 
     #[track_caller]
     pub fn end_within(&self, id: i64, within: Duration) -> End {
-        self.cluster.await_that(&format!("the end of check {id}"), within, || {
-            self.cluster.ends(&format!("id = {id}")).pop().ok_or_else(|| "not in the history".to_owned())
-        })
+        self.cluster.await_end(&format!("the end of check {id}"), within, &format!("id = {id}"))
     }
 
     #[track_caller]

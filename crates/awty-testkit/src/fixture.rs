@@ -132,6 +132,27 @@ impl Cluster {
         };
         Ok(rows.iter().map(end).collect())
     }
+
+    /// Waits for the only row of the history that fits `condition`.
+    #[track_caller]
+    pub fn await_end(&self, what: &str, within: Duration, condition: &str) -> End {
+        let pending = format!("SELECT p::text FROM awty.future_job AS p WHERE {condition}");
+        let mut client = self.superuser("postgres");
+        self.await_that(what, within, || {
+            if client.is_closed() {
+                client = self.superuser("postgres"); // the server may have been restarted
+            }
+            let mut ends = self.ends_by(&mut client, condition).map_err(|error| format!("{error:?}"))?;
+            match ends.len() {
+                1 => Ok(ends.remove(0)),
+                0 => {
+                    let rows = client.query(&pending, &[]).map_err(|error| format!("{error:?}"))?;
+                    Err(format!("pending: {:?}", rows.iter().map(|row| row.get(0)).collect::<Vec<String>>()))
+                }
+                _ => Err(format!("{ends:?}")),
+            }
+        })
+    }
 }
 
 impl Shop {
@@ -239,22 +260,7 @@ impl Shop {
     #[track_caller]
     pub fn end_within(&self, key: &str, deadline: Duration) -> End {
         let condition = format!("entity_name = 'orders' AND entity_key = '{key}'");
-        let pending = format!("SELECT p::text FROM awty.future_job AS p WHERE entity_key = '{key}'");
-        let mut client = self.cluster.superuser("postgres");
-        self.cluster.await_that(&format!("order {key} in the history"), deadline, || {
-            if client.is_closed() {
-                client = self.cluster.superuser("postgres"); // the server may have been restarted
-            }
-            let mut ends = self.cluster.ends_by(&mut client, &condition).map_err(|error| format!("{error:?}"))?;
-            match ends.len() {
-                1 => Ok(ends.remove(0)),
-                0 => {
-                    let rows = client.query(&pending, &[]).map_err(|error| format!("{error:?}"))?;
-                    Err(format!("pending: {:?}", rows.iter().map(|row| row.get(0)).collect::<Vec<String>>()))
-                }
-                _ => Err(format!("{ends:?}")),
-            }
-        })
+        self.cluster.await_end(&format!("order {key} in the history"), deadline, &condition)
     }
 
     pub fn ends(&self, key: &str) -> Vec<End> {

@@ -58,7 +58,15 @@ impl Shop {
 
     #[track_caller]
     pub fn await_text(&self, sql: &str, wanted: &str) {
-        until(sql, || Some(self.text(sql)).filter(|found| found == wanted).ok_or_else(|| self.text(sql)));
+        let text = format!("SELECT coalesce(({sql})::text, '')");
+        let mut client = self.cluster.superuser("postgres");
+        until(sql, || {
+            if client.is_closed() {
+                client = self.cluster.superuser("postgres"); // the server may have been restarted
+            }
+            let row = client.query_one(&text, &[]).map_err(|error| format!("{error:?}"))?;
+            Some(row.get::<_, String>(0)).filter(|found| found == wanted).map(drop).ok_or_else(|| row.get(0))
+        });
     }
 
     pub fn url(&self, role: &str) -> String {
