@@ -3,29 +3,40 @@
 //! Invariant: Rust's frames are unwound before PostgreSQL's handler gets the ERROR.
 
 use super::catch::catch_error;
-use super::{text, unbound};
+use super::{sqlstate, text, unbound};
 use awty_core::argument_limits::MAX_MESSAGE;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::{ErrorReport, pgrx_extern_c_guard};
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-struct Carried(*mut pg_sys::ErrorData);
+pub struct Carried(*mut pg_sys::ErrorData);
 
 // SAFETY: the pointer stays in its thread, because a PostgreSQL process has only one.
 unsafe impl Send for Carried {}
+
+impl Carried {
+    pub fn sqlstate(&self) -> String {
+        // SAFETY: the pointer points to a copied ERROR, which lives as long as the transaction.
+        sqlstate::text(unsafe { (*self.0).sqlerrcode })
+    }
+
+    pub fn raise(self) -> ! {
+        resume_unwind(Box::new(self))
+    }
+}
 
 /// Raises an ERROR that unwinds Rust's frames up to [`raising`].
 ///
 /// # Safety
 ///
-/// The caller must meet the conditions of [`super::catch::catch`]. The call must be inside of [`raising`] or
-/// [`reported`].
+/// The caller must meet the conditions of [`super::catch::catch`]. The call must be inside of [`raising`],
+/// [`reported`] or [`caught`].
 pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
     // SAFETY: the caller meets the conditions of `catch`, and a transaction is open.
     match unsafe { catch_error(pg_sys::TopTransactionContext, call) } {
         Ok(result) => result,
-        Err(error) => resume_unwind(Box::new(Carried(error))),
+        Err(error) => Carried(error).raise(),
     }
 }
 
@@ -46,16 +57,18 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     }
 }
 
+/// Returns an ERROR of a user's code in `body`. The caller must abort the subtransaction of `body`.
+pub fn caught<R>(body: impl FnOnce() -> R) -> Result<R, Carried> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(|cause| *cause.downcast().unwrap_or_else(|cause| resume_unwind(cause)))
+}
+
 /// Turns an ERROR in `body` into a panic, which pgrx's `#[pg_extern]` wrapper reports. The panic has at most
 /// [`MAX_MESSAGE`] bytes of the ERROR's message.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
-        Ok(carried) => {
-            // SAFETY: `carried.0` points to a copied ERROR, whose message is a C string.
-            let (code, message) = unsafe { ((*carried.0).sqlerrcode, CStr::from_ptr((*carried.0).message)) };
-            let message = text::message(&message.to_string_lossy(), MAX_MESSAGE).to_string();
-            std::panic::panic_any(ErrorReport::new(code.into(), message, "awty"))
-        }
-        Err(cause) => resume_unwind(cause),
+    caught(body).unwrap_or_else(|carried| {
+        // SAFETY: `carried.0` points to a copied ERROR, whose message is a C string.
+        let (code, message) = unsafe { ((*carried.0).sqlerrcode, CStr::from_ptr((*carried.0).message)) };
+        let message = text::message(&message.to_string_lossy(), MAX_MESSAGE).to_string();
+        std::panic::panic_any(ErrorReport::new(code.into(), message, "awty"))
     })
 }

@@ -37,6 +37,10 @@ pub fn kept_whole<R>(body: impl FnOnce() -> R) -> Result<R, Caught> {
     within(|_| true, body).map_err(Caught)
 }
 
+pub fn kept_if_ok<R, E>(body: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
+    within(Result::is_ok, body).unwrap_or_else(|cause| cause.rethrow())
+}
+
 pub struct Caught(CaughtError);
 
 impl Caught {

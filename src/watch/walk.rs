@@ -5,8 +5,8 @@ use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};
 use super::stops::{Clocks, Seeing};
 use super::{BACKFILL, SWEEP, pieces};
-use crate::pg::reraise::reported;
-use crate::pg::subtransaction::kept_whole;
+use crate::pg::reraise::caught;
+use crate::pg::subtransaction::kept_if_ok;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
@@ -82,21 +82,40 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
 /// Moves the checks of these keys. Leaves out a key that is no value of the table's key or whose row cannot be read,
 /// because the check of such a key fails by itself, and the other checks must still move.
 fn move_readable(watched: &Watched, keys: &[Text], now: Time) {
-    match kept_whole(|| reported(|| take(watched, keys, Vec::new(), now))) {
-        Ok(()) => {}
-        Err(caught) if !is_of_data(&caught.failure().sqlstate) => caught.rethrow(),
-        Err(_) if keys.len() == 1 => {}
-        Err(_) => {
+    if of_keys(|| take(watched, keys, Vec::new(), now)).is_none() {
+        take(watched, &readable(watched, keys), Vec::new(), now);
+    }
+}
+
+/// Locks and writes nothing, because a subtransaction that does so for each key makes a walk of many such keys slow.
+fn readable(watched: &Watched, keys: &[Text]) -> Vec<Text> {
+    match of_keys(|| watched.source.by_keys(keys)) {
+        Some(_) => keys.to_vec(),
+        None if keys.len() == 1 => Vec::new(),
+        None => {
             let (first, second) = keys.split_at(keys.len() / 2);
-            move_readable(watched, first, now);
-            move_readable(watched, second, now);
+            [readable(watched, first), readable(watched, second)].concat()
         }
     }
 }
 
-/// Returns whether the error is a data exception or a violated constraint, for example of a domain.
-fn is_of_data(sqlstate: &str) -> bool {
-    ["22", "23"].iter().any(|class| sqlstate.starts_with(class))
+/// Undoes `body` and returns `None` if it raises an error that a single key or row can cause, such as an error of the
+/// CHECK of a domain.
+fn of_keys<R>(body: impl FnOnce() -> R) -> Option<R> {
+    kept_if_ok(|| caught(body))
+        .map_err(|error| {
+            if !is_of_key(&error.sqlstate()) {
+                error.raise()
+            }
+        })
+        .ok()
+}
+
+/// Returns whether a key or a row can cause the error alone. Other errors, such as a cancel, a missing right or a lack
+/// of memory, stop the walk, so that awty tries the walk again.
+fn is_of_key(sqlstate: &str) -> bool {
+    const OF_ALL: [&str; 10] = ["08", "25", "40", "42", "53", "55", "57", "58", "HV", "XX"];
+    !OF_ALL.iter().any(|class| sqlstate.starts_with(class))
 }
 
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {

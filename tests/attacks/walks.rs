@@ -57,3 +57,45 @@ fn a_key_that_cannot_be_read_keeps_no_other_check_of_a_rule_from_its_new_time() 
     field.cluster.await_sql("postgres", "the end of the walk", "SELECT walk = 'done' FROM awty.rule");
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.future_job WHERE entity_key LIKE '%x'"), 3);
 }
+
+/// A domain may refuse a key by any SQLSTATE.
+#[test]
+fn a_key_that_its_domain_refuses_keeps_no_other_check_of_a_rule_from_its_new_time() {
+    let field = field();
+    let calendar = |hours: &str| format!("SELECT awty.create_calendar('own', '{{{hours}}}', 'UTC', replace => true)");
+    field.sql("alice", &calendar("mon-sun 00:00-24:00"));
+    field.sql(
+        "alice",
+        "CREATE FUNCTION alice.is_code(code text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+             BEGIN
+                 IF code LIKE '%x' THEN
+                     RAISE EXCEPTION 'no code' USING ERRCODE = 'CD001';
+                 END IF;
+                 RETURN true;
+             END $$;
+         CREATE DOMAIN alice.code AS text CHECK (alice.is_code(VALUE));
+         CREATE TABLE alice.orders (id alice.code PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '48 hours', calendar => 'own');
+         INSERT INTO alice.orders (id) SELECT generate_series(1, 300)",
+    );
+    field.cluster.await_sql("postgres", "the first walk", "SELECT walk = 'done' FROM awty.rule");
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.old AS SELECT entity_key AS id, next_check_at FROM awty.future_job WHERE entity_name = 'orders';
+         SELECT awty.allow('orders', 'mallory', 'schedule')",
+    );
+    field.sql(
+        "mallory",
+        "SELECT awty.schedule('orders', n || 'x', 'orders', after => '300 days') FROM generate_series(1, 500) AS n",
+    );
+    let number = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+    let before: i64 = field.one("postgres", number);
+    field.sql("alice", &calendar("mon-sun 00:00-12:00"));
+    let moved = "SELECT count(*) = 300 FROM alice.old JOIN awty.future_job AS f ON f.entity_key = old.id WHERE f.next_check_at <> old.next_check_at";
+    field.cluster.await_sql("postgres", "the new times", moved);
+    field.cluster.await_sql("postgres", "the end of the walk", "SELECT walk = 'done' FROM awty.rule");
+    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.future_job WHERE entity_key LIKE '%x'"), 500);
+    // The walk takes no lock and no transaction number for each such key, so that many of them do not hold it up.
+    let taken = field.one::<i64>("postgres", number) - before;
+    assert!(taken < 250, "the walk took {taken} transaction numbers");
+}
