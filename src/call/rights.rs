@@ -153,18 +153,6 @@ pub fn own_job(name: &Text) -> Result<Job> {
     judge(known(name, job::lock(name))?)
 }
 
-/// Gives a job to another role. Rights that the former role has given end, because the new role has not agreed to them.
-pub fn hand_over(job: Job, role: pg_sys::Oid) {
-    if right::remove_all(&job.name) {
-        let role = catalog::role_label(role);
-        error::log::notice(format!(
-            "job \"{}\" now runs as \"{role}\", so rights from awty.allow() have ended",
-            job.name
-        ));
-    }
-    job::update(&Job { role, registered_by: catalog::current_role(), ..job });
-}
-
 /// Returns the same error for a missing job as for an invisible one.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;

@@ -1,5 +1,5 @@
 use super::statements::{alert, rule_check, stop};
-use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule, walk};
+use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule, hand_over, walk};
 use crate::calendar;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB, MAX_RULE_LENGTH};
@@ -321,7 +321,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         let old = rights::job(name)?;
         if old.role != terms.role {
             check_quota(terms.role)?;
-            rights::hand_over(old, terms.role);
+            hand_over::job(old, terms.role);
         }
     } else {
         check_quota(terms.role)?;

@@ -15,6 +15,7 @@ mod api;
 mod call;
 mod cleared;
 pub mod end_rule;
+mod hand_over;
 pub mod hold;
 mod judge;
 mod pieces;

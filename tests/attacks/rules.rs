@@ -137,6 +137,31 @@ fn rights_of_an_old_owner_end_when_the_new_one_replaces_the_rule() {
 }
 
 #[test]
+fn repetitions_of_an_old_owner_end_when_the_new_one_replaces_the_rule() {
+    let field = field();
+    field.cluster.create_user("postgres", "bob");
+    field.sql("alice", "CREATE TABLE alice.orders (id bigint PRIMARY KEY, s text)");
+    let watch = "awty.watch('alice.orders', until => $$s = 'y'$$, within => '1 h', existing => 'none'";
+    let repeat =
+        |every| format!("SELECT awty.repeat('orders', every => '{every}', entity_name => 'orders', entity_key => '1')");
+    field.sql("alice", &format!("SELECT {watch}); {}; SELECT awty.alter('orders', notify => 'alices')", repeat("1 s")));
+    field.sql("postgres", "GRANT ALL ON SCHEMA alice TO bob; ALTER TABLE alice.orders OWNER TO bob");
+    let replace = format!("SELECT {watch}, replace => true)");
+    let mut alice = field.client("alice");
+    alice.batch_execute(&format!("BEGIN; {}", repeat("2 s"))).unwrap();
+    field.refused("bob", &replace, "55P03");
+    alice.batch_execute("COMMIT").unwrap();
+    field.sql("bob", &replace);
+    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.repetition"), 0);
+    assert_eq!(field.one::<Option<String>>("bob", "SELECT notify FROM awty.job"), None);
+    field.cluster.await_sql(
+        "postgres",
+        "the end of the last repeated check",
+        "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE entity_name = 'orders')",
+    );
+}
+
+#[test]
 fn rules_of_others_add_no_call_to_the_status() {
     let field = field();
     for n in 1..=3 {

@@ -146,7 +146,7 @@ statement! {
 // Reads the whole table, because an index on `job` would not pay for the rare awty.unregister(). OFFSET 0 keeps the
 // planner from using an index with `job` as a later column.
 statement! {
-    pub fn remove_job(job: &Text) = query,
+    pub fn remove_job(job: &Text) -> bool = query,
     c"DELETE FROM awty_internal.repetition AS d
       WHERE d.id = ANY (ARRAY(
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
