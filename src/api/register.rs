@@ -114,7 +114,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     if old.is_external() && !job.is_external() {
         refuse_while_leased(&old)?;
     }
-    job::update(job);
+    rights::update(old.role, job);
     Ok(true)
 }
 
@@ -138,6 +138,7 @@ fn say_role(job: &Job) {
 fn alter_job(args: &Args) -> Result<()> {
     rights::gate("awty.alter()")?;
     let mut job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
+    let former = job.role;
     let function = function_name(args, &job.name)?;
     if function.is_some() && job.is_external() {
         refuse_while_leased(&job)?;
@@ -169,7 +170,7 @@ fn alter_job(args: &Args) -> Result<()> {
     if (role.is_some() || function.is_some()) && !job.is_external() {
         job.set_based = is_set_based(&job.schema, &job.function, job.role, job.registered_by)?;
     }
-    job::update(&job);
+    rights::update(former, &job);
     if role.is_some() {
         say_role(&job);
     }

@@ -153,6 +153,16 @@ pub fn own_job(name: &Text) -> Result<Job> {
     judge(known(name, job::lock(name))?)
 }
 
+/// Stores the job. If the job gets another role, the right of the former role from `awty.allow()` ends, as a change of
+/// a table's owner ends the rights of the former owner. Other rights stay, because the caller can become both roles.
+pub fn update(former: pg_sys::Oid, job: &Job) {
+    if job.role != former && right::set_right(&job.name, former, None) {
+        let role = catalog::role_label(former);
+        error::log::notice(format!("the right of \"{role}\" to job \"{}\" has ended", job.name));
+    }
+    job::update(job);
+}
+
 /// Returns the same error for a missing job as for an invisible one.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;

@@ -42,7 +42,7 @@ statement! {
 // Granting the right `schedule` also sets `repeats`. If the role's first awty.repeat() had to set `repeats`, the job
 // would stay locked until the role ends its transaction.
 statement! {
-    fn update_right(job: &Text, role: pg_sys::Oid, right: Option<Text>) = query,
+    fn update_right(job: &Text, role: pg_sys::Oid, right: Option<Text>) -> bool = query,
     c"UPDATE awty.job AS j SET readers = n.readers, allowed = n.allowed, claimers = n.claimers,
           repeats = j.repeats OR $3 IS NOT DISTINCT FROM 'schedule'
       FROM awty.job AS o CROSS JOIN LATERAL (
@@ -132,6 +132,7 @@ pub fn remove_dropped(limit: i64) {
     }
 }
 
-pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) {
-    update_right(name, role, right.map(|right| Text::from(right.word())));
+/// Returns whether this changes the right.
+pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) -> bool {
+    update_right(name, role, right.map(|right| Text::from(right.word())))
 }

@@ -71,3 +71,20 @@ fn two_changes_of_one_job_at_the_same_time_both_stay() {
     let jobs = "SELECT job, role, timeout, max_checks FROM awty.job ORDER BY job";
     assert_eq!(field.cluster.psql(DB, jobs).trim(), "a|guild|00:00:07|7\nb|alice|00:00:07|7\nc|alice|00:00:07|7");
 }
+
+#[test]
+fn a_former_role_of_a_job_has_no_right_to_the_job() {
+    let field = field_with_guild(&["altered", "replaced"]);
+    field.sql("postgres", "CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA awty TO clerk");
+    for (job, role) in [("altered", "guild"), ("altered", "clerk"), ("replaced", "guild"), ("replaced", "clerk")] {
+        field.sql("guild", &format!("SELECT awty.allow('{job}', '{role}', 'schedule')"));
+    }
+    field.sql("alice", "SELECT awty.alter('altered', run_as => 'alice')");
+    field.sql("alice", "SELECT awty.register('replaced', 'guild.f', run_as => 'alice', replace => true)");
+    assert_eq!(field.one::<i64>("guild", "SELECT count(*) FROM awty.job"), 0);
+    for job in ["altered", "replaced"] {
+        let schedule = format!("SELECT awty.schedule('thing', '1', '{job}', after => '1 h')");
+        field.refused("guild", &schedule, "42501");
+        field.sql("clerk", &schedule);
+    }
+}
