@@ -11,7 +11,7 @@ pub enum LeaseError {
     Max { most: i32 },
     TooManyTargets { job: String, max: i64 },
     Unequal { argument: &'static str },
-    TooMany { max: usize },
+    TooMany { argument: &'static str, max: usize },
     SqlState { value: String },
     Leased { id: i64, until: Time },
     InUse { job: String },
@@ -58,10 +58,10 @@ impl LeaseError {
                 format!("argument \"{argument}\" must have one element for each lease"),
                 format!("Give \"{argument}\" as many elements as \"leases\", or NULL for none."),
             ),
-            LeaseError::TooMany { max } => say(
+            LeaseError::TooMany { argument, max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                format!("argument \"leases\" must not have more than {max} elements"),
-                "Split the leases among several calls.",
+                format!("argument \"{argument}\" must not have more than {max} elements"),
+                format!("Split the {argument} among several calls."),
             ),
             LeaseError::SqlState { value } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,

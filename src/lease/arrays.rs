@@ -22,7 +22,7 @@ pub fn leases(args: &Args) -> Result<Vec<Option<i64>>> {
     let Some(datum) = args.datum(0) else { return Ok(Vec::new()) };
     let numbers = elements(datum, INT8, "leases")?;
     if numbers.len() > MAX_LEASES {
-        return Err(LeaseError::TooMany { max: MAX_LEASES }.into());
+        return Err(LeaseError::TooMany { argument: "leases", max: MAX_LEASES }.into());
     }
     Ok(numbers.into_iter().map(|number| number.map(|number| number.value() as i64)).collect())
 }
@@ -40,7 +40,7 @@ pub fn jobs(args: &Args) -> Result<Vec<Job>> {
     const ARGUMENT: &str = "jobs";
     let names = elements(args.datum(0).ok_or(Error::Null { argument: ARGUMENT })?, TEXT, ARGUMENT)?;
     if names.len() > MAX_CLAIMED_JOBS {
-        return Err(Error::TooLong { argument: ARGUMENT, max: MAX_CLAIMED_JOBS });
+        return Err(LeaseError::TooMany { argument: ARGUMENT, max: MAX_CLAIMED_JOBS }.into());
     }
     let mut jobs = Vec::with_capacity(names.len());
     for name in names {

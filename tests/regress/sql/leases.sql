@@ -31,6 +31,7 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.claim('{NULL}', 'w')$$,
     $$SELECT awty.claim('{{mail},{post}}', 'w')$$,
     $$SELECT awty.claim(ARRAY[repeat('x', 64)], 'w')$$,
+    $$SELECT awty.claim(array_fill('mail'::text, ARRAY[10001]), 'w')$$,
     $$SELECT awty.claim('{mail}', NULL)$$,
     $$SELECT awty.claim('{mail}', '')$$,
     $$SELECT awty.claim('{mail}', repeat('x', 256))$$,
