@@ -25,8 +25,11 @@ pub async fn status(request: &Request) -> Result<(Value, Vec<Value>, Vec<Value>)
 }
 
 pub async fn standing(request: &Request) -> Result<(Value, Vec<Value>), Trouble> {
-    let database = all(request, STATUS).await?.pop().unwrap_or_default();
-    Ok((database, all(request, GATEWAYS).await?))
+    Ok((database(request).await?, all(request, GATEWAYS).await?))
+}
+
+pub async fn database(request: &Request) -> Result<Value, Trouble> {
+    Ok(all(request, STATUS).await?.pop().unwrap_or_default())
 }
 
 pub async fn findings(request: &Request) -> Result<Vec<Value>, Trouble> {

@@ -28,7 +28,7 @@ pub async fn show(visit: Visit) -> View {
     let has_rules = !late.is_empty() || !soon.is_empty() || !views::rules(&reading, 1).await?.is_empty();
     let hour = views::last_hour(&reading).await?;
     let ended = views::ended_with_problems(&reading, MANY as i64).await?;
-    let stop = Stop::read(&reading).await?;
+    let stop = Stop::of(&reading, database.clone()).await?;
     visit.end(reading).await?;
     let fails = failing.len() + endpoints.len() + behind.len();
     let body = html! {

@@ -36,7 +36,8 @@ const NO_STANDBY: [&str; 1] = ["waits for a synchronous standby"];
 const NO_RIGHT: [&str; 4] = ["cannot run it", "cannot be called", "has no LOGIN", "has no CONNECT"];
 
 impl Seen<'_> {
-    pub fn draw(&self) -> Markup {
+    /// Returns the table, and whether all conditions hold.
+    pub fn draw(&self) -> (Markup, bool) {
         let row = |link: Link| {
             let word = match (link.holds, link.is_stop) {
                 (true, _) => mark(Mark::Good, "yes"),
@@ -45,8 +46,10 @@ impl Seen<'_> {
             };
             vec![html! { (link.name) }, word, link.detail]
         };
-        let links = self.of_server().into_iter().chain(self.of_checks());
-        table("From the server to a run", &[text("Link"), text("Holds"), text("Detail")], links.map(row).collect())
+        let links: Vec<Link> = self.of_server().into_iter().chain(self.of_checks()).collect();
+        let hold = links.iter().all(|link| link.holds);
+        let rows = links.into_iter().map(row).collect();
+        (table("From the server to a run", &[text("Link"), text("Holds"), text("Detail")], rows), hold)
     }
 
     fn of_server(&self) -> Vec<Link> {

@@ -15,6 +15,16 @@ impl Stop {
         Ok(Stop(views::stop(reading).await?))
     }
 
+    /// `database` is the state of the database that the visit has read already.
+    pub async fn of(reading: &Reading, mut database: Value) -> Result<Self, Fail> {
+        database["behind"] = views::rules_behind(reading).await?;
+        Ok(Stop(database))
+    }
+
+    fn is_off(&self) -> bool {
+        self.0["enabled"] == false || self.0["held"] == true
+    }
+
     pub fn why(&self) -> Option<&str> {
         self.0["why"].as_str()
     }
@@ -34,7 +44,7 @@ impl Stop {
     pub fn banner_of(&self, list: &str) -> Markup {
         let sentence = match self.behind() {
             Some(since) => Some(format!("Rows that became late since {since} are not in {list}.")),
-            None if self.0["is_off"] == true => Some(format!("Rows that become late meanwhile are not in {list}.")),
+            None if self.is_off() => Some(format!("Rows that become late meanwhile are not in {list}.")),
             None => None,
         };
         self.with(sentence)
@@ -65,18 +75,18 @@ mod tests {
     fn a_list_says_since_when_it_is_incomplete() {
         let told = |stop: Value| Stop(stop).banner_of("this list").into_string();
         let ago = |seconds| (crate::clock::now() - chrono::TimeDelta::seconds(seconds)).to_rfc3339();
-        let off = told(json!({"why": "awty.enabled is off", "fix": "ALTER;", "is_off": true, "behind": ago(5)}));
+        let off = told(json!({"why": "awty.enabled is off", "fix": "ALTER;", "enabled": false, "behind": ago(5)}));
         assert!(off.contains("awty.enabled is off. Rows that became late since "), "{off}");
         assert!(off.contains(" are not in this list.") && off.contains("<code>ALTER;</code>"), "{off}");
-        let off = told(json!({"why": "awty.enabled is off", "is_off": true, "behind": null}));
+        let off = told(json!({"why": "awty.enabled is off", "enabled": false, "behind": null}));
         assert!(off.contains("Rows that become late meanwhile are not in this list."), "{off}");
         let standby = told(json!({"why": "this server is a standby", "fix": "checks run on its primary"}));
         assert!(standby.contains("<p>What to do: checks run on its primary.</p>"), "{standby}");
-        let paused = told(json!({"why": "job \"mail\" is paused", "is_off": false, "behind": null}));
+        let paused = told(json!({"why": "job \"mail\" is paused", "enabled": true, "behind": null}));
         assert!(paused.contains("is paused. </p>"), "{paused}");
-        let busy = told(json!({"why": null, "is_off": false, "behind": ago(60)}));
+        let busy = told(json!({"why": null, "enabled": true, "behind": ago(60)}));
         assert!(busy.contains("a worker has not run them yet. Rows that became late since "), "{busy}");
-        assert_eq!(told(json!({"why": null, "is_off": false, "behind": ago(5)})), "");
+        assert_eq!(told(json!({"why": null, "enabled": true, "behind": ago(5)})), "");
         assert_eq!(Stop(json!({"why": null, "behind": ago(60)})).banner().into_string(), "");
     }
 }

@@ -18,7 +18,7 @@ const CLOCKS_AGREE: TimeDelta = TimeDelta::seconds(5);
 
 pub async fn show(visit: Visit) -> View {
     let reading = visit.read().await?;
-    let (database, _) = status::standing(&reading).await?;
+    let database = status::database(&reading).await?;
     let times = views::clock(&reading).await?;
     let asked = crate::clock::now();
     let findings = status::findings(&reading).await?;
@@ -40,11 +40,15 @@ pub async fn show(visit: Visit) -> View {
         times: &times,
         next: &next,
     };
-    let chain = chain.draw();
+    let (chain, all_hold) = chain.draw();
     let findings: Vec<_> = findings.iter().filter(|finding| !is_told(finding["fix"].as_str())).collect();
     let is_well = why.is_none() && gateway.is_empty() && findings.is_empty() && clock.is_none();
     let body = html! {
-        h1 { @if is_well { "Nothing is in the way." } @else { "This is in the way." } }
+        h1 {
+            @if is_well { "Nothing is in the way." }
+            @else if why.is_none() && all_hold { "Nothing stops the checks, but awty has found this." }
+            @else { "This is in the way." }
+        }
         @if let Some(why) = why { (reason(why, database["fix"].as_str().map(remedy))) }
         @for (why, fix) in gateway.iter().map(|reason| parted(reason)).filter(|(_, fix)| !is_told(*fix)) {
             (of_gateway(&visit.page.name, why, fix))

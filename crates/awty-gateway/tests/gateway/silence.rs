@@ -43,6 +43,12 @@ fn the_database_tells_why_it_does_not_run_checks() {
     told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h')");
     is_well(&browser, "The next check is due at ");
+    shop.app(
+        "SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC', '{2020-01-01, 2020-01-02, 2020-01-03}');
+         SELECT awty.register('later'), awty.repeat('later', cron => '0 12 * * mon', zone => 'UTC', starts => now() + interval '10 days', calendar => 'office')",
+    );
+    told(&browser, "/why", "Nothing stops the checks, but awty has found this.", "SELECT awty.create_calendar(");
+    shop.app("SELECT awty.cancel('job', 'later')");
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 s', jitter => '0')");
     shop.app("SELECT awty.pause('http.app', 'a day off')");
     told(&browser, "/why", "job \"http.app\" is paused", "SELECT awty.resume('http.app');");
