@@ -7,17 +7,19 @@ use super::permits::{Room, Seen};
 use super::problem::{Again, Problem};
 use super::state::{Api, LARGEST_BODY, SMALL};
 use super::unread;
-use axum::body::{Body, HttpBody, to_bytes};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 const LONGEST: Duration = Duration::from_secs(10);
 const TRIES: usize = 3;
+const ARRIVES: Duration = Duration::from_secs(2);
 
 pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
@@ -53,6 +55,21 @@ impl Api {
     }
 }
 
+/// Reads a body. If large bodies may have to wait for memory, refuses one that does not arrive in time.
+async fn arrived(api: &Api, body: Body, is_large: bool) -> Result<Bytes, Problem> {
+    let mut reading = pin!(to_bytes(body, LARGEST_BODY));
+    loop {
+        match tokio::time::timeout(ARRIVES, &mut reading).await {
+            Ok(bytes) => return bytes.map_err(|_| super::body::too_large()),
+            Err(_) if is_large && api.bodies.available_permits() < LARGEST_BODY / 1024 => {
+                let detail = "The body did not arrive within 2 s, and other bodies wait for memory.";
+                return Err(Problem::new("timed-out", detail));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
 async fn tried(api: &Arc<Api>, request: Request, next: Next) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
     let kib = room(body.size_hint().upper(), LARGEST_BODY);
@@ -63,8 +80,7 @@ async fn tried(api: &Arc<Api>, request: Request, next: Next) -> Result<Response,
         parts.extensions.insert(asker);
     }
     let _of_all = api.bodies.acquire_many(kib).await; // cannot fail, because the semaphore is never closed
-    let bytes = to_bytes(body, LARGEST_BODY).await;
-    let bytes = bytes.map_err(|_| super::body::too_large())?;
+    let bytes = arrived(api, body, kib > 0).await?;
     let mut tries = 1;
     loop {
         let response = next.clone().run(Request::from_parts(parts.clone(), Body::from(bytes.clone()))).await;

@@ -126,6 +126,18 @@ async fn bodies_of_one_role_have_a_bound() {
 }
 
 #[tokio::test]
+async fn a_body_that_does_not_arrive_keeps_no_memory_that_others_wait_for() {
+    let api = api();
+    let head = format!("Content-Length: {}", SMALL + 1);
+    let mut stalled = Box::pin(posted(done(&api), &head, ""));
+    assert!(tokio::time::timeout(ARRIVES * 2, &mut stalled).await.is_err(), "memory is free");
+    let rest = u32::try_from(api.bodies.available_permits()).unwrap();
+    let _all = api.bodies.try_acquire_many(rest).unwrap();
+    let answer = stalled.await;
+    assert!(answer.contains("The body did not arrive within 2 s"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_large_body_without_a_token_is_refused_before_it_comes() {
     let api = api();
     let length = format!("Content-Length: {}", SMALL + 1);
