@@ -95,7 +95,7 @@ impl Api {
 
     pub async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {
         let permit = Arc::new(self.permits.permit(asker.role(), asker.changes()).await?);
-        let request = self.db.begin(asker.role(), permit.of_role(), permit.clone()).await?;
+        let request = self.db.begin(asker.role(), permit.limit(), permit.of_role(), permit.clone()).await?;
         permit.begin();
         Ok(request)
     }

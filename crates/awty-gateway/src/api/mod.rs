@@ -16,6 +16,7 @@ mod openapi;
 mod operate;
 mod pagination;
 mod permits;
+mod places;
 mod problem;
 mod problems;
 mod rates;

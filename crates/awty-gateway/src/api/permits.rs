@@ -6,8 +6,10 @@
 //! All roles with slow reads share one connection, and all roles with slow changes share another one. A request's time
 //! limit includes its wait for a permit.
 
+use super::places::{Place, Places};
 use super::problem::Problem;
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -17,21 +19,22 @@ const TOGETHER: usize = 3;
 pub const CHANGES: usize = 3;
 /// Number of database connections that are only for reads and for looking up tokens.
 pub const READS: usize = 2;
-const SLOW: usize = 1;
 /// A role whose request takes at least this long counts as slow for [`SLOW_FOR`]. The limit is at most the
 /// `lock_timeout` of requests, because a request that fails at this timeout must count as slow too.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
+/// Time limit of a statement. A request with the last free place has a shorter limit, so that two roles cannot take
+/// every place for long. The shorter limit is above [`LONG`], and the request is tried again if it fails.
+const FULL: &str = "10s";
+const SHORT: &str = "2s";
 const MANY: usize = 1_000;
 /// Memory limit of each role in KiB. It applies separately to large request bodies, unread answers and forms.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
+#[derive(Default)]
 pub struct Permits {
     roles: Mutex<HashMap<String, Arc<Role>>>,
-    all: Arc<Semaphore>,
-    changes: Arc<Semaphore>,
-    slow_reads: Arc<Semaphore>,
-    slow_changes: Arc<Semaphore>,
+    places: Arc<Places>,
 }
 
 pub(super) struct Role {
@@ -40,6 +43,9 @@ pub(super) struct Role {
     changes: Arc<Semaphore>,
     long_read: Mutex<Option<Instant>>,
     long_change: Mutex<Option<Instant>>,
+    /// Time that the role's requests took until the given moment. It halves every [`SLOW_FOR`].
+    spent: Mutex<Option<(Duration, Instant)>>,
+    pub(super) held: AtomicUsize,
     bodies: Arc<Semaphore>,
     answers: Arc<Semaphore>,
     forms: Arc<Semaphore>,
@@ -66,12 +72,21 @@ impl Role {
         last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_slow(&self, changes: bool, now: Instant) -> bool {
+    pub(super) fn is_slow(&self, changes: bool, now: Instant) -> bool {
         self.last_long(changes).is_some_and(|then| now.saturating_duration_since(then) < SLOW_FOR)
     }
 
+    pub(super) fn spent(&self, now: Instant) -> Duration {
+        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = |since: Duration| (-since.as_secs_f64() / SLOW_FOR.as_secs_f64()).exp2();
+        spent.map_or(Duration::ZERO, |(time, then)| time.mul_f64(left(now.saturating_duration_since(then))))
+    }
+
     fn has_ended(&self, changes: bool, began: Instant, ended: Instant) {
-        if ended.saturating_duration_since(began) >= LONG {
+        let took = ended.saturating_duration_since(began);
+        let spent = self.spent(ended) + took;
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = Some((spent, ended));
+        if took >= LONG {
             *self.last_long(changes) = Some(ended);
         }
     }
@@ -82,7 +97,8 @@ pub struct Permit {
     changes: bool,
     began: OnceLock<Instant>,
     of_role: Arc<OwnedSemaphorePermit>,
-    _of_all: [Option<OwnedSemaphorePermit>; 4],
+    _of_requests: OwnedSemaphorePermit,
+    place: Place,
 }
 
 impl Permit {
@@ -90,6 +106,11 @@ impl Permit {
     /// connection does not make a request slow.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
+    }
+
+    /// Returns the time limit of each statement.
+    pub const fn limit(&self) -> &'static str {
+        if self.place.is_last { SHORT } else { FULL }
     }
 
     /// Returns the permit from the role's own semaphore, which no other role uses.
@@ -106,17 +127,13 @@ impl Drop for Permit {
     }
 }
 
-async fn free(permits: &Arc<Semaphore>, number: u32) -> Result<OwnedSemaphorePermit, Problem> {
-    let permit = permits.clone().acquire_many_owned(number).await;
-    permit.map_err(|_| Problem::new("internal", "The gateway is stopping.")) // the semaphore is never closed
+pub(super) fn stopping() -> Problem {
+    Problem::new("internal", "The gateway is stopping.")
 }
 
-impl Default for Permits {
-    fn default() -> Self {
-        let [all, changes, slow_reads, slow_changes] =
-            [CHANGES + READS - 1, CHANGES, SLOW, SLOW].map(|permits| Arc::new(Semaphore::new(permits)));
-        Permits { roles: Mutex::default(), all, changes, slow_reads, slow_changes }
-    }
+async fn free(permits: &Arc<Semaphore>, number: u32) -> Result<OwnedSemaphorePermit, Problem> {
+    let permit = permits.clone().acquire_many_owned(number).await;
+    permit.map_err(|_| stopping()) // the semaphore is never closed
 }
 
 impl Permits {
@@ -131,7 +148,8 @@ impl Permits {
             let [requests, reads, changes, bodies, answers, forms] =
                 [TOGETHER, EACH, EACH, OF_ROLE, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
             let [long_read, long_change] = [Mutex::default(), Mutex::default()];
-            Arc::new(Role { requests, reads, changes, long_read, long_change, bodies, answers, forms })
+            let (spent, held) = (Mutex::default(), AtomicUsize::new(0));
+            Arc::new(Role { requests, reads, changes, long_read, long_change, spent, held, bodies, answers, forms })
         };
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
@@ -159,15 +177,10 @@ impl Permits {
     pub async fn permit(&self, role: &str, changes: bool) -> Result<Permit, Problem> {
         let role = self.of(role);
         let of_role = free(if changes { &role.changes } else { &role.reads }, 1).await?;
-        let of_requests = Some(free(&role.requests, 1).await?);
-        let of_slow = if role.is_slow(changes, Instant::now()) {
-            Some(free(if changes { &self.slow_changes } else { &self.slow_reads }, 1).await?)
-        } else {
-            None
-        };
-        let of_changes = if changes { Some(free(&self.changes, 1).await?) } else { None };
-        let of_all = [of_requests, of_slow, of_changes, Some(free(&self.all, 1).await?)];
-        Ok(Permit { role, changes, began: OnceLock::new(), of_role: Arc::new(of_role), _of_all: of_all })
+        let of_requests = free(&role.requests, 1).await?;
+        let place = self.places.place(&role, changes).await?;
+        let (began, of_role) = (OnceLock::new(), Arc::new(of_role));
+        Ok(Permit { role, changes, began, of_role, _of_requests: of_requests, place })
     }
 }
 

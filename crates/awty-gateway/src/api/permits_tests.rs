@@ -81,6 +81,67 @@ async fn slow_roles_have_one_place_together() {
     }
 }
 
+/// Takes all four places for reads. The third role's requests took a moment, and those of the others nearly a second.
+async fn all_taken(permits: &Permits) -> Vec<Permit> {
+    let now = Instant::now();
+    for (role, took) in [("a", LONG * 9 / 10), ("b", LONG * 9 / 10), ("c", LONG * 9 / 10), ("quick", LONG / 100)] {
+        permits.of(role).has_ended(false, now, now + took);
+    }
+    let mut held = Vec::new();
+    for role in ["a", "a", "b", "d"] {
+        held.push(permits.permit(role, false).await.unwrap());
+    }
+    held
+}
+
+#[tokio::test]
+async fn a_free_place_goes_to_the_role_that_has_taken_the_least_time() {
+    let permits = Permits::default();
+    let mut held = all_taken(&permits).await;
+    let [holds_one, holds_none, quick] = ["b", "c", "quick"].map(|role| permits.permit(role, false));
+    let mut waiting = [Box::pin(holds_one), Box::pin(holds_none), Box::pin(quick)];
+    for one in &mut waiting {
+        assert!(timeout(Duration::ZERO, one).await.is_err(), "a fifth place");
+    }
+    for (next, why) in [(2, "the role with the least time"), (1, "a role without a place"), (0, "a role with a place")]
+    {
+        held.pop();
+        for (number, one) in waiting.iter_mut().enumerate().take(next) {
+            assert!(timeout(Duration::ZERO, one).await.is_err(), "role {number} goes before {why}");
+        }
+        held.push(timeout(Duration::ZERO, &mut waiting[next]).await.expect(why).unwrap());
+        held.swap(0, 3);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_no_longer_waits_keeps_no_place() {
+    let permits = Permits::default();
+    let mut held = all_taken(&permits).await;
+    for is_given in [false, true] {
+        let mut waiting = Box::pin(permits.permit("quick", false));
+        assert!(timeout(Duration::ZERO, &mut waiting).await.is_err());
+        if is_given {
+            held.pop();
+        }
+        drop(waiting);
+        assert_eq!(at_once(&permits, "quick", false).await.is_some(), is_given);
+    }
+}
+
+#[tokio::test]
+async fn two_roles_cannot_take_every_place_for_long() {
+    for (changes, most) in [(false, CHANGES + READS - 1), (true, CHANGES)] {
+        let permits = Permits::default();
+        let mut held = Vec::new();
+        for role in ["a", "a", "b", "b"] {
+            held.extend(at_once(&permits, role, changes).await);
+        }
+        let limits: Vec<_> = held.iter().map(Permit::limit).collect();
+        assert_eq!(limits, [vec![FULL; most - 1], vec![SHORT]].concat());
+    }
+}
+
 #[test]
 fn plans_of_other_roles_make_no_role_slow() {
     let of_others = views::SEARCH_FOR + views::COUNT_FOR;

@@ -102,6 +102,10 @@ impl From<Trouble> for Problem {
             Kind::Away if message.contains("does not serve") => "version-mismatch",
             Kind::Away => "database-away",
             Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },
+            // A statement ended at the time limit of the last free place. The next attempt may get another place.
+            Kind::TimedOut if sqlstate == "57014" => {
+                return Problem { again: true, ..Problem::new("timed-out", message) };
+            }
             Kind::TimedOut => "timed-out",
             Kind::Internal if sqlstate == "3F000" => {
                 let detail = "The extension awty_http is not installed; run CREATE EXTENSION awty_http CASCADE;";

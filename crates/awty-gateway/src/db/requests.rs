@@ -22,7 +22,7 @@ const TOKEN: &str = "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at
 ///
 /// JIT is off, because compiling can take seconds if tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
-    pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
+    pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', $1, true),
     pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.pg_backend_pid(), pg_catalog.now()";
 const CREATE: &str =
@@ -78,12 +78,13 @@ impl Db {
             .await
     }
 
-    /// Begins the transaction of a request. Both permits are released when the transaction ends. If the gateway must
+    /// Begins the transaction of a request. `limit` is the time limit of each statement. Both permits are released when the transaction ends. If the gateway must
     /// terminate the session, it releases `place` at once, but `of_role` only after the session has ended, because a
     /// running function may ignore the termination.
     pub async fn begin(
         &self,
         role: &str,
+        limit: &str,
         of_role: impl Send + Sync + 'static,
         place: impl Send + Sync + 'static,
     ) -> Result<Request, Trouble> {
@@ -92,7 +93,7 @@ impl Db {
         let mut request = Request { db: self.clone(), transaction: None, client, places, closes: false };
         if let Some(client) = &request.client {
             client.batch_execute("BEGIN").await?;
-            let row = client.query_one(TERMS, &[]).await?;
+            let row = client.query_one(TERMS, &[&limit]).await?;
             request.transaction = Some((row.try_get(5)?, row.try_get(6)?));
             client.query_one(ROLE, &[&role]).await?;
         }
