@@ -6,7 +6,7 @@ use super::rules::{Answer, history as place, parse_uri};
 use super::shape;
 use super::show;
 use super::state::Api;
-use crate::db::{history as db, schedules};
+use crate::db::{history as db, schedules, views};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -41,8 +41,8 @@ pub async fn list(
     let mut more = Map::new();
     let name = endpoint.as_ref().map(|endpoint| endpoint.entity_name());
     let of = endpoint.as_ref().zip(name.as_deref()).map(|(endpoint, name)| (name, endpoint.entity_key()));
-    if let Some(endpoint) = &endpoint {
-        let id = schedules::id_of(&request, endpoint.as_str()).await?;
+    if let Some((name, key)) = of {
+        let id = views::schedule_of(&request, name, key).await?.unwrap_or_default();
         let row = schedules::one(&request, &id).await?;
         more.insert("schedule".into(), row.map_or(Value::Null, |row| about(&row)));
     }

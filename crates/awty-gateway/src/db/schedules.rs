@@ -1,4 +1,5 @@
 use super::attempt::{attempt, call};
+use super::views::own;
 use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::{FromSqlOwned, ToSql};
@@ -38,7 +39,7 @@ pub(super) use ms;
 /// Selects a page of schedules. To limit memory, rows after the first 4 MiB of definitions have null in `fields` and
 /// `body`.
 macro_rules! schedules {
-    ($from:literal) => {
+    ($($from:tt)*) => {
         concat!(
             "SELECT s.id, s.fits, s.is_end, s.version, s.deleted, s.own, s.new, CASE WHEN s.before < 4194304 THEN s.fields END AS fields, s.lengths,
                 CASE WHEN s.before < 4194304 THEN s.body END AS body,
@@ -58,7 +59,7 @@ macro_rules! schedules {
                 'description', e.description, 'paused', e.paused, 'state', e.state, 'why', e.why, 'next_slot', e.next_slot,
                 'in_flight', e.in_flight, 'failing_since', e.failing_since, 'rounded_from', ", ms!("e.rounded_from"), ",
                 'created_by', e.created_by::text, 'created_at', e.created_at, 'deleted_at', e.deleted_at) AS fields
-            FROM ", $from, ") AS i) AS s ORDER BY s.id"
+            FROM ", $($from)*, ") AS i) AS s ORDER BY s.id"
         )
     };
 }
@@ -88,12 +89,15 @@ pub const LIST: &str = schedules!(
             ORDER BY k.id LIMIT $8) AS c
         CROSS JOIN LATERAL (SELECT s.* FROM awty_http_internal.schedule_status AS s WHERE s.id = c.id OFFSET 0) AS w
         WHERE (c.fits OR c.n = $8) AND ($2::text IS NULL OR w.state = $2 OR c.n = $8)
-        ORDER BY c.id LIMIT $7) AS e WHERE pg_catalog.pg_has_role(t.role, 'MEMBER') <> $9 ORDER BY e.id LIMIT $7"
+        ORDER BY c.id LIMIT $7) AS e WHERE ", own!("t.role"), " <> $9 ORDER BY e.id LIMIT $7"
 );
 /// Begins the cursor of a page with schedules of other roles.
 const OTHERS: &str = "others ";
-const TENANTS: &str = "SELECT coalesce(bool_or(t.own), false), coalesce(bool_or(NOT t.own), false)
-    FROM (SELECT pg_catalog.pg_has_role(t.role, 'MEMBER') AS own FROM awty_http.tenant AS t) AS t";
+const TENANTS: &str = concat!(
+    "SELECT coalesce(bool_or(t.own), false), coalesce(bool_or(NOT t.own), false) FROM (SELECT ",
+    own!("t.role"),
+    " AS own FROM awty_http.tenant AS t) AS t"
+);
 const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));

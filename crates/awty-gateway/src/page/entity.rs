@@ -71,7 +71,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let schedule = views::schedule_of(&reading, name, key).await?;
     let events = views::explain(&reading, name, key).await?;
     let stop = Stop::read(&reading).await?;
-    let schedule = schedule.as_ref().and_then(Value::as_str);
+    let schedule = schedule.as_deref();
     let calls = match schedule {
         Some(id) => Some(Last::read(&visit.page, &reading, id, None).await?),
         None => None,

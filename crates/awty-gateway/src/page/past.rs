@@ -161,7 +161,7 @@ pub async fn place(visit: &Visit, name: &str, key: &str) -> Result<String, Fail>
     let reading = visit.read().await?;
     let schedule = views::schedule_of(&reading, name, key).await?;
     visit.end(reading).await?;
-    Ok(match schedule.as_ref().and_then(Value::as_str) {
+    Ok(match schedule {
         Some(id) => format!("/schedules/{id}?at={}", encoded(at)),
         None => entity_place(name, key),
     })

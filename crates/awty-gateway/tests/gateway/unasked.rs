@@ -1,5 +1,6 @@
 //! A role gives another role rights that the other role did not ask for.
 
+use crate::client::encoded;
 use crate::people::{client, open, pages};
 use crate::shop::Shop;
 use crate::visitor::watch;
@@ -102,6 +103,7 @@ fn a_list_of_schedules_begins_with_those_of_the_client() {
     shop.cluster.client("postgres", "tenant").batch_execute(many).unwrap();
     let schedule = "SELECT awty_http.schedule('http://127.0.0.1:1098/own', every => '20 hours')";
     shop.app(schedule);
+    let id = shop.text("SELECT id FROM awty_http.endpoint WHERE job = 'http.app'");
     assert_eq!(app.get("/v1/schedules").header("link"), "");
     let unasked = "SELECT awty.allow('http.tenant', r, 'read') FROM unnest('{app,other}'::text[]) AS r";
     shop.cluster.client("postgres", "tenant").batch_execute(unasked).unwrap();
@@ -117,6 +119,17 @@ fn a_list_of_schedules_begins_with_those_of_the_client() {
         ids.dedup();
         assert_eq!(ids.len(), 61, "{role}");
     }
-    let other = client(&shop, &gateway, "other", "read").get("/v1/schedules").json();
-    assert_eq!(other["items"].as_array().unwrap().len(), 50);
+    let other = client(&shop, &gateway, "other", "read");
+    let uris = || -> Vec<Value> {
+        other.get("/v1/schedules").json()["items"].as_array().unwrap().iter().map(|one| one["uri"].clone()).collect()
+    };
+    assert_eq!(uris().len(), 50);
+    let own = "http://127.0.0.1:1098/own";
+    shop.cluster.client("postgres", "tenant").batch_execute(schedule).unwrap();
+    let found = other.get(&format!("/v1/schedules?uri={}", encoded(own)));
+    assert_eq!(found.json()["id"].as_str().unwrap_or_default(), id, "{}", found.text);
+    let history = other.get(&format!("/v1/history?uri={}", encoded(own)));
+    assert_eq!(history.json()["schedule"]["id"].as_str().unwrap_or_default(), id, "{}", history.text);
+    shop.cluster.execute("postgres", &["ALTER ROLE other SET awty_http.tenant = 'app'"]);
+    assert_eq!(uris(), [own], "the schedules of the chosen tenant");
 }

@@ -40,7 +40,9 @@ pub const CLEARED: &str = concat!(
 const ALERTS_OF: &str = concat!(
     alert!(),
     "FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL
-    ORDER BY pg_catalog.pg_has_role(a.role, 'MEMBER') DESC, a.rule LIMIT 50"
+    ORDER BY ",
+    own!("a.role"),
+    " DESC, a.rule LIMIT 50"
 );
 macro_rules! check {
     () => {
@@ -55,7 +57,9 @@ const PENDING: &str = concat!(
     "|| pg_catalog.jsonb_build_object('tries', (SELECT pg_catalog.pg_get_userbyid(j.role) = current_user FROM awty.job AS j
         WHERE j.job = f.job AND j.function_name IS NOT NULL))
     FROM awty.future_job AS f WHERE f.entity_name = $1 AND f.entity_key = $2
-    ORDER BY (SELECT pg_catalog.pg_has_role(j.role, 'MEMBER') FROM awty.job AS j WHERE j.job = f.job) DESC NULLS LAST, f.job LIMIT $3"
+    ORDER BY (SELECT ",
+    own!("j.role"),
+    " FROM awty.job AS j WHERE j.job = f.job) DESC NULLS LAST, f.job LIMIT $3"
 );
 /// Applies the role's own settings (`ALTER ROLE`, `ALTER DATABASE`), because a worker runs the function with these
 /// settings.
@@ -96,9 +100,14 @@ pub const IN_SLOT: &str = concat!(
 const EXPLAIN: &str =
     "SELECT pg_catalog.jsonb_build_object('at', e.at, 'job', e.job, 'event', e.event, 'detail', e.detail)
     FROM awty.explain($1, $2) AS e";
-pub const SCHEDULE_OF: &str =
-    "SELECT pg_catalog.to_jsonb(e.id) FROM awty_http.endpoint AS e WHERE e.entity_name = $1 AND e.entity_key = $2
-    ORDER BY e.job IS NOT DISTINCT FROM awty_http_internal.job() DESC, e.job LIMIT 1";
+/// Finds the schedule of a URI: of the visitor's own tenants if there is one, or else the oldest one, so that a tenant
+/// that schedules the same URI later hides no schedule.
+pub const SCHEDULE_OF: &str = concat!(
+    "SELECT pg_catalog.to_jsonb(e.id) FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job WHERE e.entity_name = $1 AND e.entity_key = $2
+    ORDER BY e.job IS NOT DISTINCT FROM awty_http_internal.job() DESC, ",
+    own!("t.role"),
+    " DESC, e.created_at, e.id LIMIT 1"
+);
 macro_rules! ended {
     () => {
         "SELECT pg_catalog.jsonb_build_object('id', h.id, 'job', h.job, 'name', h.entity_name, 'key', h.entity_key, 'slot', h.next_check_at,
@@ -161,8 +170,9 @@ pub async fn explain(request: &Request, name: &str, key: &str) -> Result<Vec<Val
     all(request, EXPLAIN, &[&name, &key]).await
 }
 
-pub async fn schedule_of(request: &Request, name: &str, key: &str) -> Result<Option<Value>, Trouble> {
-    Ok(all(request, SCHEDULE_OF, &[&name, &key]).await?.pop())
+pub async fn schedule_of(request: &Request, name: &str, key: &str) -> Result<Option<String>, Trouble> {
+    let found = all(request, SCHEDULE_OF, &[&name, &key]).await?.pop();
+    Ok(found.and_then(|id| id.as_str().map(str::to_owned)))
 }
 
 pub async fn ended(

@@ -83,7 +83,7 @@ pub const ENDED: &str = "SELECT pg_catalog.count(*) FROM (
 pub const BEHIND: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', b.job, 'every', ", ms!("b.every"), ", 'cron', b.cron, 'last', b.last_success_at)
     FROM (SELECT j.job, r.every, r.cron, s.last_success_at, ", own_first!("j.role", "s.last_success_at NULLS FIRST"), "
-    FROM (SELECT a.job, a.role, a.function_name FROM awty.job AS a ORDER BY pg_catalog.pg_has_role(a.role, 'MEMBER') DESC OFFSET 0) AS j
+    FROM (SELECT a.job, a.role, a.function_name FROM awty.job AS a ORDER BY ", own!("a.role"), " DESC OFFSET 0) AS j
     CROSS JOIN LATERAL (
         SELECT c.entity_name, c.entity_key FROM awty.future_job AS c
         WHERE c.job = j.job AND NOT c.held ORDER BY c.next_check_at, c.id LIMIT 1) AS f
@@ -127,30 +127,33 @@ pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c
 /// because reading the state of a target costs several lookups.
 macro_rules! some_targets {
     () => {
-        "((SELECT o.* FROM awty.target AS o
-            WHERE o.job = ANY (ARRAY(SELECT j.job FROM awty.job AS j WHERE j.function_name IS NULL AND pg_catalog.pg_has_role(j.role, 'MEMBER')))
+        concat!(
+            "((SELECT o.* FROM awty.target AS o
+            WHERE o.job = ANY (ARRAY(SELECT j.job FROM awty.job AS j WHERE j.function_name IS NULL AND ",
+            own!("j.role"),
+            "))
             LIMIT 1000)
           UNION (SELECT a.* FROM awty.target AS a LIMIT 1000))"
+        )
     };
 }
 /// Returns the visitor's own targets first, and then one target of each other role in turn.
 pub const TARGETS: &str = concat!(
-    "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
-    FROM ", some_targets!(), " AS t JOIN awty.job AS j ON j.job = t.job WHERE t.state IN ('blocked', 'open')
-    ORDER BY pg_catalog.pg_has_role(j.role, 'MEMBER') DESC,
-        pg_catalog.row_number() OVER (PARTITION BY j.role::oid ORDER BY t.job, t.target), t.job, t.target LIMIT $1"
+    "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why),
+        ", own_first!("j.role", "t.job, t.target"), "FROM ", some_targets!(), " AS t JOIN awty.job AS j ON j.job = t.job
+    WHERE t.state IN ('blocked', 'open') ORDER BY own DESC, turn, t.job, t.target LIMIT $1"
 );
 /// Finds one example each, of the visitor if there is one: a paused job, a target that is blocked or has an open
 /// breaker, a full target, and a pending check.
 pub const STOPS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('standby', pg_catalog.pg_is_in_recovery(),
-        'paused', (SELECT j.job FROM awty.job AS j WHERE j.paused ORDER BY pg_catalog.pg_has_role(j.role, 'MEMBER') DESC, j.job LIMIT 1),
+        'paused', (SELECT j.job FROM awty.job AS j WHERE j.paused ORDER BY ", own!("j.role"), " DESC, j.job LIMIT 1),
         'pending', EXISTS (SELECT FROM awty.job AS j CROSS JOIN LATERAL (
             (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1)
             UNION ALL (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND c.held LIMIT 1)) AS f), 'closed', t.closed, 'full', t.full)
     FROM (SELECT (pg_catalog.array_agg(w.what ORDER BY w.own DESC, w.what) FILTER (WHERE w.state IN ('blocked', 'open')))[1] AS closed,
             (pg_catalog.array_agg(w.what ORDER BY w.own DESC, w.what) FILTER (WHERE w.state = 'full'))[1] AS full
-        FROM (SELECT t.state, pg_catalog.pg_has_role(j.role, 'MEMBER') AS own, pg_catalog.concat(coalesce(t.target, 'each target'), ' of job \"', t.job, '\": ', t.why) AS what
+        FROM (SELECT t.state, ", own!("j.role"), " AS own, pg_catalog.concat(coalesce(t.target, 'each target'), ' of job \"', t.job, '\": ', t.why) AS what
             FROM ", some_targets!(), " AS t JOIN awty.job AS j ON j.job = t.job WHERE t.state IN ('blocked', 'open', 'full')) AS w) AS t"
 );
 

@@ -2,15 +2,28 @@
 //!
 //! Invariant: each query reads a bounded number of rows, and row security decides which rows the role sees.
 
+/// Returns whether the visitor owns the rows of a role: as a member, or by choosing the role as its tenant.
+macro_rules! own {
+    ($role:literal) => {
+        concat!(
+            "(pg_catalog.pg_has_role(",
+            $role,
+            ", 'MEMBER') OR pg_catalog.pg_get_userbyid(",
+            $role,
+            ") IS NOT DISTINCT FROM (SELECT awty_http_internal.chosen(awty_http_internal.me())))"
+        )
+    };
+}
+pub(super) use own;
+
 /// Selects the columns `own` and `turn` for a list whose rows belong to roles. `ORDER BY own DESC, turn` puts the
 /// visitor's own rows first, and then one row of each other role in turn, because a role can give another role the right
 /// to read any number of rows unasked.
 macro_rules! own_first {
     ($role:literal, $order:literal) => {
         concat!(
-            "pg_catalog.pg_has_role(",
-            $role,
-            ", 'MEMBER') AS own, pg_catalog.row_number() OVER (PARTITION BY ",
+            own!($role),
+            " AS own, pg_catalog.row_number() OVER (PARTITION BY ",
             $role,
             "::oid ORDER BY ",
             $order,
