@@ -133,7 +133,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         // and must be moved later.
         //
         // A database whose checks are held needs partitions too, because logical replication may insert rows.
-        task(here, make_partitions);
+        make_partitions(here);
     }
     inspected.inspect(|found| {
         shmem::write(|shared| shared.forget_names(&gone));
@@ -224,9 +224,10 @@ fn look_after(database: pg_sys::Oid) {
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
         problems.tell(&job);
     }
-    for one in [hold_late, expire::sweep, remove_rights, make_partitions] {
+    for one in [hold_late, expire::sweep, remove_rights] {
         task(database, one);
     }
+    make_partitions(database);
     drop_partitions(database);
     keep::stored(database, task(database, keep::store).flatten());
     problem_log::tell_summaries();
@@ -288,10 +289,16 @@ fn remove_rights(_now: Time) {
     right::remove_dropped(STRAYS);
 }
 
-fn make_partitions(now: Time) {
-    if inspected::any_job() {
-        partition::make(Partitioned::History, now);
-        partition::make(Partitioned::Attempts, now);
+/// Creates each partition in a task of its own, because DROP DATABASE waits for the current task.
+fn make_partitions(database: pg_sys::Oid) {
+    for parted in [Partitioned::History, Partitioned::Attempts] {
+        let missing = task(database, |now| inspected::any_job().then(|| partition::missing(parted, now))).flatten();
+        for day in missing.unwrap_or_default() {
+            if task(database, |now| partition::make(parted, day, now)).is_none() {
+                // Does not try the other days, because clients may wait for the locks of each attempt.
+                return;
+            }
+        }
     }
 }
 

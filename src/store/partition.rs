@@ -105,28 +105,26 @@ fn present(parted: Partitioned) -> Vec<NaiveDate> {
     names.into_iter().filter_map(|name| parted.day_of(&name.to_string())).collect()
 }
 
-pub fn make(parted: Partitioned, now: Time) {
+pub fn missing(parted: Partitioned, now: Time) -> Vec<NaiveDate> {
     let (today, present) = (now.date_naive(), present(parted));
-    let missing: Vec<NaiveDate> = (0..=AHEAD)
+    (0..=AHEAD)
         .filter_map(|days| today.checked_add_signed(TimeDelta::days(days)))
         .filter(|day| !present.contains(day))
-        .collect();
-    if missing.is_empty() {
-        return;
-    }
+        .collect()
+}
+
+pub fn make(parted: Partitioned, day: NaiveDate, now: Time) {
     as_owner(|| {
-        let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
-        if missing.contains(&today) || missing.iter().any(has_rows) {
+        let has_rows = || strays(parted).is_some_and(|(first, last)| (first..=last).contains(&day));
+        if day == now.date_naive() || has_rows() {
             // Locks both tables before rows leave the default partition. If only the default partition were locked, a
             // session that waits for it would miss the moved rows, or fail to insert a row.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
-        for day in missing {
-            let strays = if has_rows(&day) { stray_rows(parted, day) } else { 0 };
-            if strays <= MOVED {
-                create(parted, day, strays > 0);
-            }
+        let strays = if has_rows() { stray_rows(parted, day) } else { 0 };
+        if strays <= MOVED {
+            create(parted, day, strays > 0);
         }
     });
 }

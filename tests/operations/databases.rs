@@ -108,3 +108,24 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
 }
+
+/// An event trigger makes each command that creates a table slow. All partitions together take longer than the five
+/// seconds for which DROP DATABASE waits.
+#[test]
+fn a_database_can_be_dropped_while_partitions_are_created() {
+    let shop = Shop::open();
+    shop.cluster.execute("postgres", &["CREATE DATABASE dropped"]);
+    shop.cluster.execute(
+        "dropped",
+        &[
+            "CREATE EXTENSION awty",
+            "CREATE FUNCTION public.dawdle() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.7); END'",
+            "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
+            "CREATE EVENT TRIGGER dawdle ON ddl_command_start WHEN tag IN ('CREATE TABLE') EXECUTE FUNCTION public.dawdle()",
+            "SELECT awty.register('note', 'public.note')",
+        ],
+    );
+    let creates = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer' AND wait_event = 'PgSleep')";
+    shop.cluster.await_sql("postgres", "the maintainer to create a partition", creates);
+    shop.cluster.execute("postgres", &["DROP DATABASE dropped"]);
+}
