@@ -80,7 +80,8 @@ fn an_end_that_is_a_problem_is_never_silent() {
 #[test]
 fn codes_show_no_name_and_none_shows_nothing() {
     let shop = Shop::on(Cluster::builder().set("awty.log_failures", "codes").start());
-    shop.job("geheim_bad", BAD, ", max_attempts => 2, retry_after => '1 s'");
+    // awty logs at most one failure of a job per second, so the second failure must come later.
+    shop.job("geheim_bad", BAD, ", max_attempts => 2, retry_after => '2 s'");
     shop.job("geheim_past", "BEGIN RETURN j.next_check_at; END", "");
     shop.job("geheim_slow", "BEGIN PERFORM pg_sleep(60); RETURN NULL; END", ", timeout => '100 ms', max_attempts => 1");
     let ids = ["geheim_bad", "geheim_past", "geheim_slow"].map(|job| {
