@@ -358,7 +358,9 @@ impl WatchError {
             ),
             WatchError::Renamed { relation } => say(
                 Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
-                format!("could not serialize access: another transaction has renamed the schema of table {relation}"),
+                format!(
+                    "could not serialize access: another transaction has changed table {relation} or renamed a schema"
+                ),
                 "Try the transaction again.",
             ),
             WatchError::Busy { rule } => say(

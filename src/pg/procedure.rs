@@ -6,6 +6,7 @@ use pgrx::pg_sys;
 pub struct Procedure {
     pub oid: pg_sys::Oid,
     pub owner: pg_sys::Oid,
+    pub namespace: pg_sys::Oid,
     pub schema: String,
     pub name: String,
     pub args: Vec<pg_sys::Oid>,
@@ -34,6 +35,7 @@ impl Procedure {
             Self {
                 oid: row.oid,
                 owner: row.proowner,
+                namespace: row.pronamespace,
                 schema: name_of_schema(row.pronamespace),
                 name: utf8(row.proname.data.as_ptr()),
                 args: row.proargtypes.values.as_slice(usize::try_from(row.pronargs).unwrap_or(0)).to_vec(),

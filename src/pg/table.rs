@@ -20,7 +20,7 @@ impl KeyColumn {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     Plain,
     Partitioned,
@@ -31,6 +31,7 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Described {
     pub oid: pg_sys::Oid,
+    pub namespace: pg_sys::Oid,
     pub schema: String,
     pub name: String,
     pub owner: pg_sys::Oid,
@@ -61,6 +62,7 @@ pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
         };
         let described = Described {
             oid,
+            namespace: row.relnamespace,
             schema: name_of_schema(row.relnamespace),
             name: utf8(row.relname.data.as_ptr()),
             owner: row.relowner,

@@ -75,7 +75,7 @@ pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Express
 
 fn beside(table: &Described, name: &str, columns: &[Column]) -> Option<Procedure> {
     procedure::by_name(name).into_iter().find(|function| {
-        function.schema == table.schema && function.args.iter().eq(columns.iter().map(|column| &column.kind))
+        function.namespace == table.namespace && function.args.iter().eq(columns.iter().map(|column| &column.kind))
     })
 }
 
@@ -98,7 +98,9 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
         command(&format!("GRANT EXECUTE ON {on} TO PUBLIC"));
         command(&format!("COMMENT ON {on} IS '{}'", comment(rule).replace('\'', "''")));
     });
-    let oid = beside(table, &bare, &columns).map_or(pg_sys::InvalidOid, |function| function.oid);
+    // The name means another role's schema if schemas were renamed while this transaction waited.
+    let created = beside(table, &bare, &columns).filter(|function| function.owner == table.owner);
+    let Some(Procedure { oid, .. }) = created else { raise_renamed(table) };
     let function = RowFunction { argument: Text::from(argument), oid, name, columns };
     rule_function::put(rule, &function.stored());
     go_with_table(&function, table);
@@ -190,6 +192,21 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         create("STOPPED", "UPDATE", &how, &format!("{argument}, 'stopped'"));
     }
     check_triggers(rule, table, events(stopped.is_some()).len());
+    let names: Vec<Text> = EVENTS.iter().map(|event| Text::of_utf8(&trigger_name(rule, event))).collect();
+    if calls_another_function(rule, table.oid, &names) {
+        raise_renamed(table);
+    }
+}
+
+statement! {
+    /// Returns whether the condition of one of the triggers calls a function that is not the rule's. Functions of
+    /// PostgreSQL have no row in pg_depend.
+    fn calls_another_function(rule: &Text, table: pg_sys::Oid, triggers: &[Text]) -> bool = query(is_true),
+    c"SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger AS t
+                     JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_trigger'::pg_catalog.regclass AND d.objid = t.oid
+                     WHERE t.tgrelid = $2 AND t.tgname = ANY ($3::pg_catalog.name[])
+                         AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid <> t.tgfoid
+                         AND NOT EXISTS (SELECT FROM awty_internal.rule_function AS f WHERE f.rule = $1 AND f.function = d.refobjid))"
 }
 
 /// Raises an error if the table has another number of the rule's triggers.
