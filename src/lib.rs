@@ -60,6 +60,7 @@ pgrx::pg_module_magic!(name, version);
 pub extern "C-unwind" fn _PG_init() {
     report::without_backtraces();
     settings::register();
+    rule::statements::by_oid::register();
     // SAFETY: PostgreSQL sets both flags before it loads libraries.
     let (preloading, upgrade) =
         unsafe { (pg_sys::process_shared_preload_libraries_in_progress, pg_sys::IsBinaryUpgrade) };

@@ -30,6 +30,19 @@ pub fn owner() -> pg_sys::Oid {
     }
 }
 
+pub fn owner_of_type(kind: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: `tuple` is read before its release.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::TYPEOID as i32, pg_sys::Datum::from(kind));
+        if tuple.is_null() {
+            return None;
+        }
+        let owner = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_type>()).typowner;
+        pg_sys::ReleaseSysCache(tuple);
+        Some(owner)
+    }
+}
+
 pub fn database() -> pg_sys::Oid {
     // SAFETY: no other thread uses this variable.
     unsafe { pg_sys::MyDatabaseId }

@@ -58,8 +58,6 @@ mod c {
         pub fn ExecCleanupTupleRouting(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting);
         // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // Declared in parser/parse_param.h.
-        pub fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int);
         // pgrx's wrappers of parser/parser.h, parser/parse_expr.h and utils/ruleutils.h lose an ERROR's SQLSTATE and
         // position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
@@ -216,9 +214,19 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     }
 }
 
-pub unsafe fn setup_parse_fixed_parameters(state: *mut pg_sys::ParseState, types: *const pg_sys::Oid, count: c_int) {
-    // SAFETY: the caller keeps `types` valid until the query is parsed, and pgrx's guard catches any ERROR.
-    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::setup_parse_fixed_parameters(state, types, count)) };
+/// Calls the hook that another library has set before awty.
+pub unsafe fn call_analyze_hook(
+    hook: pg_sys::post_parse_analyze_hook_type,
+    state: *mut pg_sys::ParseState,
+    query: *mut pg_sys::Query,
+    jumble: *mut pg_sys::JumbleState,
+) {
+    // SAFETY: the caller passes the arguments of PostgreSQL's parser, and its frame has no value with a destructor.
+    unsafe {
+        if let Some(hook) = hook {
+            hook(state, query, jumble);
+        }
+    }
 }
 
 pub unsafe fn spi_execute_plan(plan: pg_sys::SPIPlanPtr, values: pg_sys::ParamListInfo) -> c_int {

@@ -1,4 +1,5 @@
 use crate::field::{DB, Field, answer};
+use awty_testkit::postgres::Client;
 
 const NOTING: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO mallory.caught VALUES (current_user, j.job); RETURN NULL;
@@ -119,6 +120,100 @@ fn schemas_that_are_renamed_meanwhile_drop_no_function_of_another_role() {
     let lock = "COMMENT ON FUNCTION mine.awty_x(boolean) IS 'locked'";
     refused_while_schemas_are_renamed(&field, lock, "object", "SELECT awty.unwatch('x')");
     assert_eq!(field.one::<i32>("alice", "SELECT mine.awty_x(true)"), 1);
+}
+
+/// The rule `t` tells an alert of a row of `table` each second. A run of the rule waits for the lock of a session, with
+/// which `change` is called. Afterwards, the rule has to tell the alert again.
+#[track_caller]
+fn changed_during_a_run(field: &Field, owner: &str, table: &str, change: impl FnOnce(&mut Client)) {
+    let oid: String = field.one("postgres", &format!("SELECT '{table}'::regclass::oid::text"));
+    field.sql(owner, "SELECT awty.alter('t', retry_after => '1 s')");
+    field.sql(owner, &format!("INSERT INTO {table} (id, at) VALUES (1, now() - interval '1 h')"));
+    field.cluster.await_sql(DB, "the alert", "SELECT count(*) = 1 FROM awty.alert WHERE told > 0");
+    let mut holder = field.client(owner);
+    holder.batch_execute(&format!("BEGIN; LOCK TABLE {table}")).unwrap();
+    let waits = format!("SELECT EXISTS (SELECT FROM pg_locks WHERE relation = {oid} AND NOT granted)");
+    field.cluster.await_sql(DB, "the run to wait", &waits);
+    let told: i64 = field.one("postgres", "SELECT told FROM awty.alert");
+    change(&mut holder);
+    holder.batch_execute("COMMIT").unwrap();
+    field.cluster.await_sql(DB, "the next telling", &format!("SELECT told > {told} FROM awty.alert"));
+    holder.batch_execute("SELECT").expect("a crash of the server has closed the session");
+    assert_eq!(field.cluster.psql(DB, "SELECT who, job FROM mallory.caught").trim(), "");
+}
+
+/// Mallory gets a function that notes as whom it runs, and may rename her schemas.
+fn field_of_decoys() -> Field {
+    let field = field();
+    field.sql("postgres", "GRANT CREATE ON DATABASE postgres TO mallory");
+    field.sql(
+        "mallory",
+        "CREATE FUNCTION mallory.note(what text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+             INSERT INTO mallory.caught VALUES (current_user, what); RETURN what IS NULL;
+         END $$;
+         CREATE SCHEMA box; CREATE SCHEMA decoy; GRANT USAGE ON SCHEMA decoy TO PUBLIC",
+    );
+    field
+}
+
+#[track_caller]
+fn a_renamed_view_is_not_read_as(owner: &str) {
+    let field = field_of_decoys();
+    field.sql("mallory", &format!("GRANT ALL ON SCHEMA box TO {owner}"));
+    field.sql(
+        "mallory",
+        "CREATE VIEW decoy.t AS SELECT 1 AS id, now() - interval '1 h' AS at, mallory.note('view') AS done;
+         GRANT SELECT ON decoy.t TO PUBLIC",
+    );
+    field.sql(
+        owner,
+        "CREATE TABLE box.t (id int PRIMARY KEY, at timestamptz, done boolean);
+         SELECT awty.watch('box.t', since => 'at', until => 'done', within => '1 s', every => '1 s')",
+    );
+    changed_during_a_run(&field, owner, "box.t", |_| {
+        field.sql("mallory", "ALTER SCHEMA box RENAME TO aside; ALTER SCHEMA decoy RENAME TO box");
+    });
+}
+
+#[test]
+fn schemas_that_are_renamed_during_a_run_lend_no_rights() {
+    a_renamed_view_is_not_read_as("alice");
+}
+
+#[test]
+fn schemas_that_are_renamed_during_a_run_lend_no_rights_of_a_superuser() {
+    a_renamed_view_is_not_read_as("postgres");
+}
+
+#[test]
+fn a_type_of_a_key_that_is_renamed_during_a_run_lends_no_rights() {
+    let field = field_of_decoys();
+    field.sql(
+        "mallory",
+        "GRANT ALL ON SCHEMA box TO alice;
+         CREATE DOMAIN decoy.number AS int CHECK (mallory.note('domain') IS NOT NULL)",
+    );
+    field.sql(
+        "alice",
+        "CREATE DOMAIN box.number AS int; CREATE TABLE alice.t (id box.number PRIMARY KEY, at timestamptz, done boolean);
+         SELECT awty.watch('alice.t', since => 'at', until => 'done', within => '1 s', every => '1 s')",
+    );
+    changed_during_a_run(&field, "alice", "alice.t", |_| {
+        field.sql("mallory", "ALTER SCHEMA box RENAME TO aside; ALTER SCHEMA decoy RENAME TO box");
+    });
+}
+
+#[test]
+fn columns_that_are_renamed_during_a_run_crash_no_server() {
+    let field = field();
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.t (id int PRIMARY KEY, at timestamptz, n bigint NOT NULL DEFAULT 1, s text);
+         SELECT awty.watch('alice.t', since => 'at', until => $$s = 'y'$$, within => '1 s', every => '1 s')",
+    );
+    changed_during_a_run(&field, "alice", "alice.t", |holder| {
+        holder.batch_execute("ALTER TABLE alice.t RENAME s TO aside; ALTER TABLE alice.t RENAME n TO s").unwrap();
+    });
 }
 
 #[test]

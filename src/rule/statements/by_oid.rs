@@ -4,17 +4,27 @@
 //! In the query's text, a marked column reference takes the place of each call (see [`call`]). A parser hook then
 //! inserts the call.
 
+use super::names::{self, Names};
 use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
+use std::rc::Rc;
+use std::sync::OnceLock;
 
 const MARK: &CStr = c"awty function";
 
-/// A plan and its parameters' types. `InvalidOid` ends the list of types. The types live as long as the plan, because
-/// PostgreSQL reads them whenever it parses the query again.
+/// A plan. `parsed` lives as long as the plan, because PostgreSQL reads `parsed` whenever it parses the query again.
 pub struct Plan {
     pub plan: pg_sys::SPIPlanPtr,
+    parsed: Box<Parsed>,
+}
+
+struct Parsed {
     types: Vec<pg_sys::Oid>,
+    names: Option<Rc<Names>>,
+    /// Whether the hook was called since the parser began.
+    is_checked: Cell<bool>,
 }
 
 /// Returns SQL text that looks like a column reference. When PostgreSQL parses the text, a parser hook replaces the
@@ -30,15 +40,16 @@ impl Plan {
     /// # Safety
     ///
     /// SPI must be connected. If the plan is kept, it must be freed before this value is dropped.
-    pub unsafe fn new(sql: &str, types: &[pg_sys::Oid]) -> Self {
-        let (source, types) = (text::server(sql), [types, &[pg_sys::InvalidOid]].concat());
-        let argument = types.as_ptr().cast_mut().cast::<c_void>();
+    pub unsafe fn new(sql: &str, types: &[pg_sys::Oid], names: Option<Rc<Names>>) -> Self {
+        let source = text::server(sql);
+        let parsed = Box::new(Parsed { types: types.to_vec(), names, is_checked: Cell::default() });
+        let argument = std::ptr::from_ref(&*parsed).cast_mut().cast::<c_void>();
         let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int;
-        // SAFETY: SPI is connected, and moving the vector `types` into the plan does not move the elements of the
-        // vector.
+        // SAFETY: SPI is connected, and moving the box into the plan does not move its content.
         let plan = unsafe { pg_sys::SPI_prepare_params(source.as_ptr(), Some(set_up), argument, options) };
         assert!(!plan.is_null(), "a statement of awty cannot be prepared");
-        Self { plan, types }
+        assert!(parsed.is_checked.get(), "another library has disabled awty's post_parse_analyze_hook");
+        Self { plan, parsed }
     }
 
     /// # Safety
@@ -50,7 +61,7 @@ impl Plan {
     }
 
     pub fn parameters(&self, args: &[Option<pg_sys::Datum>]) -> pg_sys::ParamListInfo {
-        assert_eq!(args.len() + 1, self.types.len(), "wrong number of parameters");
+        assert_eq!(args.len(), self.parsed.types.len(), "wrong number of parameters");
         // Returns a null pointer if there are no parameters, because Citus cannot copy an empty list.
         if args.is_empty() {
             return std::ptr::null_mut();
@@ -59,7 +70,7 @@ impl Plan {
         unsafe {
             let list = pg_sys::makeParamList(args.len() as c_int);
             let elements = (*list).params.as_mut_slice(args.len());
-            for ((element, arg), kind) in elements.iter_mut().zip(args).zip(&self.types) {
+            for ((element, arg), kind) in elements.iter_mut().zip(args).zip(&self.parsed.types) {
                 *element = pg_sys::ParamExternData {
                     value: arg.unwrap_or(pg_sys::Datum::from(0)),
                     isnull: arg.is_none(),
@@ -74,15 +85,98 @@ impl Plan {
 
 /// # Safety
 ///
-/// Only PostgreSQL's parser may call this function. The argument must be the types of a [`Plan`].
+/// Only PostgreSQL's parser may call this function. The argument must be the `Parsed` of a [`Plan`].
 #[pg_guard]
-unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, types: *mut c_void) {
-    // SAFETY: the parser passes its state and the list of types, which ends with `InvalidOid`.
+unsafe extern "C-unwind" fn set_up(state: *mut pg_sys::ParseState, argument: *mut c_void) {
+    // SAFETY: the parser passes its state and the argument of `SPI_prepare_params`.
     unsafe {
-        let types = types.cast::<pg_sys::Oid>();
-        let count = (0..).take_while(|place| *types.add(*place) != pg_sys::InvalidOid).count();
-        unbound::setup_parse_fixed_parameters(state, types, count as c_int);
+        (*argument.cast::<Parsed>()).is_checked.set(false);
+        (*state).p_ref_hook_state = argument;
+        (*state).p_paramref_hook = Some(parameter);
         (*state).p_pre_columnref_hook = Some(function_for);
+    }
+}
+
+static PREVIOUS: OnceLock<pg_sys::post_parse_analyze_hook_type> = OnceLock::new();
+
+pub fn register() {
+    // SAFETY: PostgreSQL loads a library once per process, and no other thread uses this variable.
+    unsafe {
+        if PREVIOUS.set(pg_sys::post_parse_analyze_hook).is_ok() {
+            pg_sys::post_parse_analyze_hook = Some(analysed);
+        }
+    }
+}
+
+/// Has no guard of its own, so that an ERROR of another library's hook keeps all its fields.
+///
+/// # Safety
+///
+/// Only PostgreSQL's parser may call this function.
+unsafe extern "C-unwind" fn analysed(
+    state: *mut pg_sys::ParseState,
+    query: *mut pg_sys::Query,
+    jumble: *mut pg_sys::JumbleState,
+) {
+    // SAFETY: the parser passes its state and a complete query. This frame has no value with a destructor.
+    unsafe {
+        unbound::call_analyze_hook(PREVIOUS.get().copied().flatten(), state, query, jumble);
+        if is_parsing(state) {
+            check(state, query);
+        }
+    }
+}
+
+/// Returns whether the parser analyses the statement of a [`Plan`].
+///
+/// # Safety
+///
+/// The state must be the parser's.
+unsafe fn is_parsing(state: *mut pg_sys::ParseState) -> bool {
+    // SAFETY: the caller passes the state of the parser.
+    let hook = unsafe { (*state).p_pre_columnref_hook };
+    hook.is_some_and(|hook| hook as usize == function_for as *const () as usize)
+}
+
+/// # Safety
+///
+/// The parser must be analysing the statement of a [`Plan`], and the query must be complete.
+#[pg_guard]
+unsafe extern "C-unwind" fn check(state: *mut pg_sys::ParseState, query: *mut pg_sys::Query) {
+    // SAFETY: `set_up` has stored the pointer, and the caller passes a complete query.
+    unsafe {
+        let Parsed { names, is_checked, .. } = &*(*state).p_ref_hook_state.cast::<Parsed>();
+        is_checked.set(true);
+        if let Some(names) = names {
+            names::check(query, names);
+        }
+    }
+}
+
+/// # Safety
+///
+/// Only PostgreSQL's parser may call this function.
+#[pg_guard]
+unsafe extern "C-unwind" fn parameter(
+    state: *mut pg_sys::ParseState,
+    reference: *mut pg_sys::ParamRef,
+) -> *mut pg_sys::Node {
+    // SAFETY: `set_up` has stored the pointer, and the parser passes a valid reference.
+    unsafe {
+        let Parsed { types, .. } = &*(*state).p_ref_hook_state.cast::<Parsed>();
+        let number = (*reference).number;
+        let place = usize::try_from(number - 1).ok();
+        // For a null pointer, the parser raises an error.
+        let Some(&kind) = place.and_then(|place| types.get(place)) else { return std::ptr::null_mut() };
+        let param = pg_sys::palloc0(size_of::<pg_sys::Param>()).cast::<pg_sys::Param>();
+        (*param).xpr.type_ = pg_sys::NodeTag::T_Param;
+        (*param).paramkind = pg_sys::ParamKind::PARAM_EXTERN;
+        (*param).paramid = number;
+        (*param).paramtype = kind;
+        (*param).paramtypmod = -1;
+        (*param).paramcollid = pg_sys::get_typcollation(kind);
+        (*param).location = (*reference).location;
+        param.cast()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: every name is quoted and qualified, and every value is a parameter.
 
 use super::by_oid::Plan;
+use super::names::Names;
 use crate::pg::owner::set_local;
 use crate::pg::reraise::{carried, reported};
 use crate::pg::trigger::Firing;
@@ -15,8 +16,10 @@ use std::rc::Rc;
 
 const MAX_PLANS: usize = 500;
 
+type Plans = HashMap<(String, Option<Rc<Names>>), Rc<Plan>>;
+
 thread_local! {
-    static PLANS: RefCell<HashMap<pg_sys::Oid, HashMap<String, Rc<Plan>>>> = RefCell::default();
+    static PLANS: RefCell<HashMap<pg_sys::Oid, Plans>> = RefCell::default();
 }
 
 pub fn command(sql: &str) {
@@ -35,7 +38,7 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     // SAFETY: SPI is connected, and the plan lives until SPI_finish.
     unsafe {
         pg_sys::SPI_connect();
-        let plan = Plan::new(sql, types);
+        let plan = Plan::new(sql, types, None);
         let values = plan.parameters(args);
         let code = carried(|| plan.execute(values));
         assert!(code >= 0, "a statement of awty failed with SPI code {code}");
@@ -46,9 +49,11 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
 /// Executes a query and passes the rows to `read`. The result of `read` must not point into the rows, because the rows
 /// are freed afterwards.
 ///
-/// If `firing` is given, the query can read the trigger's transition tables.
+/// If `firing` is given, the query can read the trigger's transition tables. If `names` are given, the query fails if its
+/// names mean other objects.
 pub fn evaluate<R>(
     sql: &str,
+    names: Option<&Rc<Names>>,
     types: &[pg_sys::Oid],
     args: &[Arg],
     firing: Option<Firing>,
@@ -57,7 +62,7 @@ pub fn evaluate<R>(
     // SAFETY: SPI stays connected for the whole block, and the abort closes SPI after an ERROR.
     unsafe {
         connect(firing);
-        let plan = prepared(sql, types);
+        let plan = prepared(sql, names, types);
         let values = plan.parameters(args);
         let code = carried(|| plan.execute(values));
         assert!(code >= 0, "a statement of awty failed with SPI code {code}");
@@ -68,14 +73,14 @@ pub fn evaluate<R>(
 }
 
 pub fn query<R>(sql: &str, types: &[pg_sys::Oid], args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
-    reported(|| evaluate(sql, types, args, None, read))
+    reported(|| evaluate(sql, None, types, args, None, read))
 }
 
-pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
+pub fn query_in_pieces(sql: &str, names: Option<&Rc<Names>>, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
     // SAFETY: SPI stays connected for the whole block, and the cursor is closed before SPI_finish.
     unsafe {
         connect(Some(firing));
-        let plan = prepared(sql, &[]);
+        let plan = prepared(sql, names, &[]);
         let cursor =
             pg_sys::SPI_cursor_open(std::ptr::null(), plan.plan, std::ptr::null_mut(), std::ptr::null(), false);
         loop {
@@ -109,9 +114,9 @@ unsafe fn connect(firing: Option<Firing>) {
 
 /// # Safety
 /// SPI must be connected.
-unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
-    let role = catalog::current_role();
-    let known = PLANS.with_borrow(|plans| plans.get(&role)?.get(sql).cloned());
+unsafe fn prepared(sql: &str, names: Option<&Rc<Names>>, types: &[pg_sys::Oid]) -> Rc<Plan> {
+    let (role, key) = (catalog::current_role(), (sql.to_owned(), names.cloned()));
+    let known = PLANS.with_borrow(|plans| plans.get(&role)?.get(&key).cloned());
     if let Some(plan) = &known
         // SAFETY: `SPI_keepplan` has made the plan permanent, and only the code below frees the plan.
         && unsafe { pg_sys::SPI_plan_is_valid(plan.plan) }
@@ -129,7 +134,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
     }
     // SAFETY: SPI is connected, and no query uses the plans that are freed here.
     unsafe {
-        let plan = Rc::new(Plan::new(sql, types));
+        let plan = Rc::new(Plan::new(sql, types, names.cloned()));
         pg_sys::SPI_keepplan(plan.plan);
         PLANS.with_borrow_mut(|plans| {
             if plans.values().map(HashMap::len).sum::<usize>() >= MAX_PLANS {
@@ -137,7 +142,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> Rc<Plan> {
                     pg_sys::SPI_freeplan(plan.plan);
                 });
             }
-            plans.entry(role).or_default().insert(sql.to_owned(), Rc::clone(&plan));
+            plans.entry(role).or_default().insert(key, Rc::clone(&plan));
         });
         plan
     }

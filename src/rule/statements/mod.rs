@@ -1,6 +1,7 @@
-mod by_oid;
+pub mod by_oid;
 pub mod distributed;
 mod dynamic_sql;
+mod names;
 pub mod rule;
 pub mod rule_function;
 pub mod rule_objects;

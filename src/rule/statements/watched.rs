@@ -1,8 +1,10 @@
 //! Invariant: rows are read with the rights of the table's owner, because the rule's functions are the owner's code.
 
+use super::names::Names;
 use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};
 use crate::pg::column::Column;
+use crate::pg::reraise::reported;
 use crate::pg::role::{as_role, as_role_of};
 use crate::pg::table::{Described, KeyColumn, Kind, key_text};
 use crate::pg::text::Text;
@@ -12,6 +14,7 @@ use crate::store::statement::{Arg, Rows};
 use awty_core::Time;
 use awty_core::watch::{RowState, Stops};
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
+use std::rc::Rc;
 
 #[derive(Clone)]
 pub struct Source {
@@ -23,6 +26,7 @@ pub struct Source {
     /// Whether session settings can change the results of the rule's functions.
     pub by_settings: bool,
     new_rows: String,
+    names: Rc<Names>,
 }
 
 #[derive(Clone, Debug)]
@@ -101,8 +105,16 @@ impl State {
 impl Source {
     pub fn new(table: Described, key: Vec<KeyColumn>, functions: Functions) -> Self {
         let by_settings = functions.all().any(|function| expression::depends_on_settings(function.oid));
+        let names = Rc::new(Names {
+            relation: table.qualified(),
+            table: table.oid,
+            kind: table.kind,
+            owner: table.owner,
+            key: key.iter().map(|column| column.kind).collect(),
+            functions: functions.all().map(|function| function.oid).collect(),
+        });
         let Functions { until, start, stopped } = functions;
-        let mut source = Self { table, key, until, start, stopped, by_settings, new_rows: String::new() };
+        let mut source = Self { table, key, until, start, stopped, by_settings, new_rows: String::new(), names };
         source.new_rows = format!("SELECT {} FROM {NEW_ROWS} AS t", source.columns("t"));
         source
     }
@@ -142,7 +154,8 @@ impl Source {
             rows.all(|row| Some((usize::try_from(rows.get::<i64>(row, place)? - 1).ok()?, self.seen(rows, row)?)))
         };
         as_role(self.table.owner, || {
-            dynamic_sql::evaluate(&sql, &[pg_sys::TEXTARRAYOID], &[crate::store::arg(keys.to_vec())], None, read)
+            let args = [crate::store::arg(keys.to_vec())];
+            dynamic_sql::evaluate(&sql, Some(&self.names), &[pg_sys::TEXTARRAYOID], &args, None, read)
         })
     }
 
@@ -165,24 +178,28 @@ impl Source {
             None => (&[pg_sys::INT8OID], vec![crate::store::arg(limit)]),
         };
         as_role(self.table.owner, || {
-            dynamic_sql::evaluate(&sql, types, &args, None, |rows| rows.all(|row| self.seen(rows, row)))
+            let read = |rows: &Rows| rows.all(|row| self.seen(rows, row));
+            dynamic_sql::evaluate(&sql, Some(&self.names), types, &args, None, read)
         })
     }
 
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<WatchedRow>)) {
         let all = |rows: &Rows| rows.all(|row| self.seen(rows, row));
+        let names = Some(&self.names);
         as_role_of(self.table.owner, self.by_settings, || {
             if firing.new_rows() <= piece {
-                read(dynamic_sql::evaluate(&self.new_rows, &[], &[], Some(firing), all));
+                read(dynamic_sql::evaluate(&self.new_rows, names, &[], &[], Some(firing), all));
             } else {
-                dynamic_sql::query_in_pieces(&self.new_rows, firing, piece, |rows| read(all(rows)));
+                dynamic_sql::query_in_pieces(&self.new_rows, names, firing, piece, |rows| read(all(rows)));
             }
         });
     }
 
     pub fn has_rows(&self) -> bool {
+        let names = Some(Rc::new(Names { key: Vec::new(), ..(*self.names).clone() }));
         let sql = format!("SELECT 1 FROM {} AS t LIMIT 1", self.from());
-        as_role(self.table.owner, || dynamic_sql::query(&sql, &[], &[], |rows| rows.len() > 0))
+        let is_any = |rows: &Rows| rows.len() > 0;
+        as_role(self.table.owner, || reported(|| dynamic_sql::evaluate(&sql, names.as_ref(), &[], &[], None, is_any)))
     }
 
     fn seen(&self, rows: &Rows, row: usize) -> Option<WatchedRow> {
