@@ -1,4 +1,4 @@
-use super::super::permits::OF_ROLE;
+use super::super::role::OF_ROLE;
 use super::super::state::{ApiConfig, ROOM};
 use super::*;
 use crate::db::Db;

@@ -20,6 +20,7 @@ mod places;
 mod problem;
 mod problems;
 mod rates;
+mod role;
 mod rules;
 mod schedule_list;
 mod schedules;
@@ -35,7 +36,8 @@ mod unchanged;
 mod unread;
 
 pub use auth::Asker;
-pub use permits::{CHANGES, READS, Room};
+pub use permits::Room;
+pub use places::{CHANGES, READS};
 pub use problem::Problem;
 pub use state::{Api, ApiConfig};
 

@@ -7,48 +7,22 @@
 //! limit includes its wait for a permit.
 
 use super::places::{Place, Places};
-use super::problem::Problem;
+use super::problem::{Problem, stopping};
+use super::role::{OF_ROLE, Role};
 use std::collections::HashMap;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-const EACH: usize = 2;
-const TOGETHER: usize = 3;
-pub const CHANGES: usize = 3;
-/// Number of database connections that are only for reads and for looking up tokens.
-pub const READS: usize = 2;
-/// A role whose request takes at least this long counts as slow for [`SLOW_FOR`]. The limit is at most the
-/// `lock_timeout` of requests, because a request that fails at this timeout must count as slow too.
-const LONG: Duration = Duration::from_secs(1);
-const SLOW_FOR: Duration = Duration::from_secs(60);
 /// Time limit of a statement. A request with the last free place has a shorter limit, so that two roles cannot take
-/// every place for long. The shorter limit is above [`LONG`], and the request is tried again if it fails.
+/// every place for long. The shorter limit is above [`LONG`](super::role::LONG), and the request is tried again if it fails.
 const FULL: &str = "10s";
 const SHORT: &str = "2s";
 const MANY: usize = 1_000;
-/// Memory limit of each role in KiB. It applies separately to large request bodies, unread answers and forms.
-pub(super) const OF_ROLE: usize = 16 * 1024;
-
 #[derive(Default)]
 pub struct Permits {
     roles: Mutex<HashMap<String, Arc<Role>>>,
     places: Arc<Places>,
-}
-
-pub(super) struct Role {
-    requests: Arc<Semaphore>,
-    reads: Arc<Semaphore>,
-    changes: Arc<Semaphore>,
-    long_read: Mutex<Option<Instant>>,
-    long_change: Mutex<Option<Instant>>,
-    /// Time that the role's requests took until the given moment. It halves every [`SLOW_FOR`].
-    spent: Mutex<Option<(Duration, Instant)>>,
-    pub(super) held: AtomicUsize,
-    bodies: Arc<Semaphore>,
-    answers: Arc<Semaphore>,
-    forms: Arc<Semaphore>,
 }
 
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
@@ -63,32 +37,6 @@ impl Seen {
 
     pub fn role(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
-    }
-}
-
-impl Role {
-    fn last_long(&self, changes: bool) -> MutexGuard<'_, Option<Instant>> {
-        let last = if changes { &self.long_change } else { &self.long_read };
-        last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn is_slow(&self, changes: bool, now: Instant) -> bool {
-        self.last_long(changes).is_some_and(|then| now.saturating_duration_since(then) < SLOW_FOR)
-    }
-
-    pub(super) fn spent(&self, now: Instant) -> Duration {
-        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = |since: Duration| (-since.as_secs_f64() / SLOW_FOR.as_secs_f64()).exp2();
-        spent.map_or(Duration::ZERO, |(time, then)| time.mul_f64(left(now.saturating_duration_since(then))))
-    }
-
-    fn has_ended(&self, changes: bool, began: Instant, ended: Instant) {
-        let took = ended.saturating_duration_since(began);
-        let spent = self.spent(ended) + took;
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = Some((spent, ended));
-        if took >= LONG {
-            *self.last_long(changes) = Some(ended);
-        }
     }
 }
 
@@ -127,10 +75,6 @@ impl Drop for Permit {
     }
 }
 
-pub(super) fn stopping() -> Problem {
-    Problem::new("internal", "The gateway is stopping.")
-}
-
 async fn free(permits: &Arc<Semaphore>, number: u32) -> Result<OwnedSemaphorePermit, Problem> {
     let permit = permits.clone().acquire_many_owned(number).await;
     permit.map_err(|_| stopping()) // the semaphore is never closed
@@ -144,14 +88,7 @@ impl Permits {
             let is_slow = |role: &Role| [false, true].into_iter().any(|changes| role.is_slow(changes, now));
             roles.retain(|_, role| Arc::strong_count(role) > 1 || is_slow(role));
         }
-        let new = || {
-            let [requests, reads, changes, bodies, answers, forms] =
-                [TOGETHER, EACH, EACH, OF_ROLE, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
-            let [long_read, long_change] = [Mutex::default(), Mutex::default()];
-            let (spent, held) = (Mutex::default(), AtomicUsize::new(0));
-            Arc::new(Role { requests, reads, changes, long_read, long_change, spent, held, bodies, answers, forms })
-        };
-        roles.entry(role.to_owned()).or_insert_with(new).clone()
+        roles.entry(role.to_owned()).or_insert_with(|| Arc::new(Role::new())).clone()
     }
 
     pub async fn body(&self, role: &str, kib: u32) -> Result<Room, Problem> {

@@ -1,5 +1,8 @@
+use super::super::places::{CHANGES, READS};
+use super::super::role::{EACH, LONG, SLOW_FOR};
 use super::*;
 use crate::db::views;
+use std::time::Duration;
 use tokio::time::timeout;
 
 async fn at_once(permits: &Permits, role: &str, changes: bool) -> Option<Permit> {

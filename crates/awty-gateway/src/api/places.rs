@@ -2,13 +2,16 @@
 //! taken the least time recently. Otherwise, requests of many roles that take just less than a second each would delay
 //! the requests of other roles by seconds.
 
-use super::permits::{CHANGES, READS, Role, stopping};
-use super::problem::Problem;
+use super::problem::{Problem, stopping};
+use super::role::Role;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::oneshot;
 
+pub const CHANGES: usize = 3;
+/// Number of database connections that are only for reads and for looking up tokens.
+pub const READS: usize = 2;
 const ALL: usize = CHANGES + READS - 1;
 const SLOW: usize = 1;
 

@@ -174,6 +174,10 @@ pub async fn page(Path(name): Path<String>) -> Response {
     (headers, html).into_response()
 }
 
+pub(super) fn stopping() -> Problem {
+    Problem::new("internal", "The gateway is stopping.")
+}
+
 #[cfg(test)]
 mod tests {
     use super::pointer;

@@ -1,5 +1,5 @@
 use super::super::middleware::around;
-use super::super::permits::OF_ROLE;
+use super::super::role::OF_ROLE;
 use super::super::state::ApiConfig;
 use super::*;
 use crate::db::Db;

@@ -1,0 +1,63 @@
+//! What the requests of one role hold, and how long they took.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+pub(super) const EACH: usize = 2;
+const TOGETHER: usize = 3;
+/// A role whose request takes at least this long counts as slow for [`SLOW_FOR`]. The limit is at most the
+/// `lock_timeout` of requests, because a request that fails at this timeout must count as slow too.
+pub(super) const LONG: Duration = Duration::from_secs(1);
+pub(super) const SLOW_FOR: Duration = Duration::from_secs(60);
+/// Memory limit of each role in KiB. It applies separately to large request bodies, unread answers and forms.
+pub(super) const OF_ROLE: usize = 16 * 1024;
+
+pub(super) struct Role {
+    pub(super) requests: Arc<Semaphore>,
+    pub(super) reads: Arc<Semaphore>,
+    pub(super) changes: Arc<Semaphore>,
+    long_read: Mutex<Option<Instant>>,
+    long_change: Mutex<Option<Instant>>,
+    /// Time that the role's requests took until the given moment. It halves every [`SLOW_FOR`].
+    spent: Mutex<Option<(Duration, Instant)>>,
+    pub(super) held: AtomicUsize,
+    pub(super) bodies: Arc<Semaphore>,
+    pub(super) answers: Arc<Semaphore>,
+    pub(super) forms: Arc<Semaphore>,
+}
+
+impl Role {
+    pub(super) fn new() -> Self {
+        let [requests, reads, changes, bodies, answers, forms] =
+            [TOGETHER, EACH, EACH, OF_ROLE, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
+        let [long_read, long_change] = [Mutex::default(), Mutex::default()];
+        let (spent, held) = (Mutex::default(), AtomicUsize::new(0));
+        Role { requests, reads, changes, long_read, long_change, spent, held, bodies, answers, forms }
+    }
+
+    fn last_long(&self, changes: bool) -> MutexGuard<'_, Option<Instant>> {
+        let last = if changes { &self.long_change } else { &self.long_read };
+        last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_slow(&self, changes: bool, now: Instant) -> bool {
+        self.last_long(changes).is_some_and(|then| now.saturating_duration_since(then) < SLOW_FOR)
+    }
+
+    pub(super) fn spent(&self, now: Instant) -> Duration {
+        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = |since: Duration| (-since.as_secs_f64() / SLOW_FOR.as_secs_f64()).exp2();
+        spent.map_or(Duration::ZERO, |(time, then)| time.mul_f64(left(now.saturating_duration_since(then))))
+    }
+
+    pub(super) fn has_ended(&self, changes: bool, began: Instant, ended: Instant) {
+        let took = ended.saturating_duration_since(began);
+        let spent = self.spent(ended) + took;
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = Some((spent, ended));
+        if took >= LONG {
+            *self.last_long(changes) = Some(ended);
+        }
+    }
+}
