@@ -133,7 +133,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         // and must be moved later.
         //
         // A database whose checks are held needs partitions too, because logical replication may insert rows.
-        make_partitions(here);
+        task(here, make_first_partitions);
     }
     inspected.inspect(|found| {
         shmem::write(|shared| shared.forget_names(&gone));
@@ -289,11 +289,20 @@ fn remove_rights(_now: Time) {
     right::remove_dropped(STRAYS);
 }
 
+/// Creates the partitions of today only, because DROP DATABASE waits for the task.
+fn make_first_partitions(now: Time) {
+    if inspected::any_job() {
+        for parted in Partitioned::ALL {
+            partition::missing(parted, now, 0).into_iter().for_each(|day| partition::make(parted, day, now));
+        }
+    }
+}
+
 /// Creates each partition in a task of its own, because DROP DATABASE waits for the current task.
 fn make_partitions(database: pg_sys::Oid) {
-    for parted in [Partitioned::History, Partitioned::Attempts] {
-        let missing = task(database, |now| inspected::any_job().then(|| partition::missing(parted, now))).flatten();
-        for day in missing.unwrap_or_default() {
+    for parted in Partitioned::ALL {
+        let missing = |now| inspected::any_job().then(|| partition::missing(parted, now, partition::AHEAD));
+        for day in task(database, missing).flatten().unwrap_or_default() {
             if task(database, |now| partition::make(parted, day, now)).is_none() {
                 // Does not try the other days, because clients may wait for the locks of each attempt.
                 return;

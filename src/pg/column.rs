@@ -1,5 +1,5 @@
 use super::catalog;
-use super::table::{kind_name, quoted};
+use super::table::quoted;
 use super::text::{Text, utf8};
 use pgrx::pg_sys;
 
@@ -37,10 +37,6 @@ impl Column {
 
     pub fn quoted(&self) -> String {
         quoted(&self.name)
-    }
-
-    pub fn kind_name(&self) -> String {
-        kind_name(self.kind)
     }
 
     pub fn own_collation(&self) -> Option<String> {

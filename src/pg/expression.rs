@@ -1,21 +1,19 @@
-//! Parses a user's expression over the row of a table, and returns its text with qualified names.
+//! Parses a user's expression over the row of a table.
 //!
 //! Invariant: this module never executes the expression. The parser sees the expression alone, so its text cannot end a
 //! surrounding statement.
 
 use super::catch::{Raised, catch_raised};
-use super::owner::set_local;
+use super::column::Column;
 use super::text::{Text, utf8};
-use super::{catalog, unbound};
+use super::{catalog, sql_function, unbound};
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_void};
-
-/// Alias of the table. The deparser writes column names without this alias.
-const ROW: &CStr = c"t";
+use std::ffi::c_void;
 
 pub struct Expression {
-    pub text: String,
-    pub columns: Vec<i16>,
+    /// Body of an SQL function whose parameters are `columns`.
+    pub body: *mut pg_sys::Query,
+    pub columns: Vec<Column>,
     /// Type of the expression, or the base type if that type is a domain.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
@@ -28,6 +26,7 @@ pub enum Unreadable {
     NotOne,
     SetReturning,
     WholeRow,
+    SystemColumn,
 }
 
 pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable> {
@@ -60,17 +59,16 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             if columns.contains(&0) {
                 return Err(Unreadable::WholeRow);
             }
-            // This search path makes the deparser qualify every name outside of pg_catalog.
-            let nest = pg_sys::NewGUCNestLevel();
-            set_local(c"search_path", c"pg_catalog, pg_temp");
-            let written = catch_raised(|| unbound::deparse(node, ROW, relation)).map_err(Unreadable::Raised);
-            pg_sys::AtEOXact_GUC(true, nest);
-            let written = written?;
+            if columns.iter().any(|number| *number < 0) {
+                return Err(Unreadable::SystemColumn);
+            }
+            let columns: Vec<Column> =
+                columns.into_iter().filter_map(|number| Column::by_number(relation, number)).collect();
             let (mut clock, mut calendar): (Option<String>, Option<String>) = (None, None);
             find_clock(node, std::ptr::from_mut(&mut clock).cast());
             find_calendar(node, std::ptr::from_mut(&mut calendar).cast());
             Ok(Expression {
-                text: utf8(written),
+                body: sql_function::body(&source, relation, &columns),
                 columns,
                 kind: pg_sys::getBaseType(pg_sys::exprType(node)),
                 is_volatile: pg_sys::contain_volatile_functions(node),

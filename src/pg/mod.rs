@@ -23,6 +23,7 @@ pub mod role;
 pub mod rows;
 pub mod scalar;
 pub mod snapshot;
+pub mod sql_function;
 pub mod sqlstate;
 pub mod subtransaction;
 pub mod table;

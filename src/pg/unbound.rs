@@ -58,20 +58,13 @@ mod c {
         pub fn ExecCleanupTupleRouting(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting);
         // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // pgrx's wrappers of parser/parser.h, parser/parse_expr.h and utils/ruleutils.h lose an ERROR's SQLSTATE and
-        // position.
+        // pgrx's wrappers of parser/parser.h and parser/parse_expr.h lose an ERROR's SQLSTATE and position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,
             node: *mut pg_sys::Node,
             kind: pg_sys::ParseExprKind::Type,
         ) -> *mut pg_sys::Node;
-        pub fn deparse_expression(
-            node: *mut pg_sys::Node,
-            context: *mut pg_sys::List,
-            with_prefix: bool,
-            with_implicit: bool,
-        ) -> *mut c_char;
     }
 }
 
@@ -191,11 +184,6 @@ pub unsafe fn transform_expr(
 ) -> *mut pg_sys::Node {
     // SAFETY: the caller passes a node of the parser, and `state` contains the node's tables.
     unsafe { c::transformExpr(state, node, kind) }
-}
-
-pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid) -> *mut c_char {
-    // SAFETY: the caller passes an expression that reads only columns of `relation`.
-    unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
 /// Calls the hook of security label providers such as sepgsql, as InvokeFunctionExecuteHook() does.

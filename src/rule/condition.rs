@@ -4,6 +4,7 @@
 use crate::error::{Result, WatchError};
 use crate::pg::catch::Raised;
 use crate::pg::expression::{self, Expression, Unreadable};
+use crate::pg::role::as_reader;
 use crate::pg::sqlstate;
 use crate::pg::table::Described;
 use crate::pg::text::{Text, type_name};
@@ -15,10 +16,12 @@ const NOT_OVER_ONE_ROW: [&str; 5] = ["42803", "42P20", "42P10", "42P02", "0A000"
 const MAX_COLUMNS: usize = 100;
 
 pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Expression> {
-    let read = expression::read(text, table.oid).map_err(|unreadable| match unreadable {
+    // The parser runs code of literals' types, for example the CHECK of a domain in an array.
+    let read = as_reader(table.owner, || expression::read(text, table.oid)).map_err(|unreadable| match unreadable {
         Unreadable::NotOne => WatchError::NotAnExpression { argument, what: "it is none, or more than one".into() },
         Unreadable::SetReturning => WatchError::NotAnExpression { argument, what: "it gives a set of values".into() },
         Unreadable::WholeRow => WatchError::WholeRow { argument },
+        Unreadable::SystemColumn => WatchError::NotAnExpression { argument, what: "it uses a system column".into() },
         Unreadable::Raised(raised) => refused(raised, argument, text),
     })?;
     let (wanted, name) = match argument {
@@ -48,9 +51,6 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if read.columns.len() > MAX_COLUMNS {
         let what = format!("it uses more than {MAX_COLUMNS} columns");
         return Err(WatchError::NotAnExpression { argument, what }.into());
-    }
-    if read.columns.iter().any(|number| *number < 0) {
-        return Err(WatchError::NotAnExpression { argument, what: "it uses a system column".into() }.into());
     }
     Ok(read)
 }

@@ -13,7 +13,7 @@ use chrono::{NaiveDate, NaiveTime, TimeDelta};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
-const AHEAD: i64 = 7;
+pub const AHEAD: i64 = 7;
 /// At most this many rows are moved out of the default partition, because writers wait during the move.
 const MOVED: i64 = 100_000;
 
@@ -24,6 +24,8 @@ pub enum Partitioned {
 }
 
 impl Partitioned {
+    pub const ALL: [Self; 2] = [Self::History, Self::Attempts];
+
     fn table(self) -> &'static str {
         match self {
             Self::History => "awty.future_job_history",
@@ -105,9 +107,10 @@ fn present(parted: Partitioned) -> Vec<NaiveDate> {
     names.into_iter().filter_map(|name| parted.day_of(&name.to_string())).collect()
 }
 
-pub fn missing(parted: Partitioned, now: Time) -> Vec<NaiveDate> {
+/// Returns the days from today until `ahead` days later that have no partition.
+pub fn missing(parted: Partitioned, now: Time, ahead: i64) -> Vec<NaiveDate> {
     let (today, present) = (now.date_naive(), present(parted));
-    (0..=AHEAD)
+    (0..=ahead)
         .filter_map(|days| today.checked_add_signed(TimeDelta::days(days)))
         .filter(|day| !present.contains(day))
         .collect()

@@ -10,6 +10,7 @@ mod answers;
 mod commit_time;
 mod errors;
 mod explanations;
+mod expressions;
 mod foreign_jobs;
 mod functions;
 mod hijacks;

@@ -132,15 +132,17 @@ unsafe fn prepared(sql: &str, names: Option<&Rc<Names>>, types: &[pg_sys::Oid]) 
     if let Some(plan) = known {
         return plan;
     }
-    // SAFETY: SPI is connected, and no query uses the plans that are freed here.
+    // SAFETY: SPI is connected, and the plans that are freed here are used by no query, because a query keeps its `Rc`.
     unsafe {
         let plan = Rc::new(Plan::new(sql, types, names.cloned()));
         pg_sys::SPI_keepplan(plan.plan);
         PLANS.with_borrow_mut(|plans| {
             if plans.values().map(HashMap::len).sum::<usize>() >= MAX_PLANS {
-                plans.drain().flat_map(|(_, plans)| plans).for_each(|(_, plan)| {
+                // An evaluation may be nested in another one, whose plan is still at work.
+                let is_at_work = |plan: &Rc<Plan>| Rc::strong_count(plan) > 1;
+                for (_, plan) in plans.values_mut().flat_map(|plans| plans.extract_if(|_, plan| !is_at_work(plan))) {
                     pg_sys::SPI_freeplan(plan.plan);
-                });
+                }
             }
             plans.entry(role).or_default().insert(key, Rc::clone(&plan));
         });

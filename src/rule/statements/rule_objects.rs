@@ -14,6 +14,7 @@ use crate::pg::expression::Expression;
 use crate::pg::owner::{as_owner, set_local};
 use crate::pg::procedure::{self, Procedure};
 use crate::pg::role::as_role;
+use crate::pg::sql_function::{self, NewFunction};
 use crate::pg::table::{Described, Kind, quoted};
 use crate::pg::table_lock;
 use crate::pg::text::Text;
@@ -64,7 +65,7 @@ fn is_awtys(rule: &Text, function: &Procedure) -> bool {
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
     let function = expressions
         .iter()
-        .find_map(|(argument, expression)| beside(table, &function_name(rule, argument), &columns(table, expression)));
+        .find_map(|(argument, expression)| beside(table, &function_name(rule, argument), &expression.columns));
     if let Some(function) = function {
         return Some(format!("function {}", function.label()));
     }
@@ -79,48 +80,31 @@ fn beside(table: &Described, name: &str, columns: &[Column]) -> Option<Procedure
     })
 }
 
-fn columns(table: &Described, expression: &Expression) -> Vec<Column> {
-    expression.columns.iter().filter_map(|number| Column::by_number(table.oid, *number)).collect()
-}
-
 pub fn create_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> RowFunction {
     let bare = function_name(rule, argument);
-    let name = format!("{}.{}", quoted(&table.schema), quoted(&bare));
-    let columns = columns(table, expression);
-    let result = if result_type(argument) == pg_sys::BOOLOID { "pg_catalog.bool" } else { "pg_catalog.timestamptz" };
-    let list = |one: fn(&Column) -> String| columns.iter().map(one).collect::<Vec<_>>().join(", ");
-    let parameters = list(|column| format!("{} {}", column.quoted(), column.kind_name()));
-    let types = list(Column::kind_name);
-    as_role(table.owner, || {
-        let body = body(&expression.text, &columns);
-        let on = format!("FUNCTION {name}({types})");
-        command(&format!("CREATE FUNCTION {name}({parameters}) RETURNS {result} LANGUAGE sql STABLE RETURN {body}"));
+    let columns = expression.columns.clone();
+    let new = NewFunction {
+        name: &bare,
+        namespace: table.namespace,
+        owner: table.owner,
+        result: result_type(argument),
+        columns: &columns,
+        body: expression.body,
+    };
+    let oid = as_role(table.owner, || {
+        // SAFETY: the body was read for these columns in this call of awty.watch().
+        let oid = unsafe { sql_function::create(&new) };
+        let Some(function) = procedure::by_oid(oid) else { raise_renamed(table) };
+        let on = format!("FUNCTION {}", function.signature());
         command(&format!("GRANT EXECUTE ON {on} TO PUBLIC"));
         command(&format!("COMMENT ON {on} IS '{}'", comment(rule).replace('\'', "''")));
+        oid
     });
-    // The name means another role's schema if schemas were renamed while this transaction waited.
-    let created = beside(table, &bare, &columns).filter(|function| function.owner == table.owner);
-    let Some(Procedure { oid, .. }) = created else { raise_renamed(table) };
+    let name = format!("{}.{}", quoted(&table.schema), quoted(&bare));
     let function = RowFunction { argument: Text::from(argument), oid, name, columns };
     rule_function::put(rule, &function.stored());
     go_with_table(&function, table);
     function
-}
-
-/// Returns the body of a rule's SQL function. The body names each column's own collation, because a function's argument
-/// has the default collation of its type.
-fn body(expression: &str, columns: &[Column]) -> String {
-    if columns.iter().all(|column| column.own_collation().is_none()) {
-        return expression.into();
-    }
-    let read: Vec<String> = columns
-        .iter()
-        .map(|column| match (column.quoted(), column.own_collation()) {
-            (name, Some(collation)) => format!("{name} COLLATE {collation} AS {name}"),
-            (name, None) => format!("{name} AS {name}"),
-        })
-        .collect();
-    format!("(SELECT {expression} FROM (SELECT {}) AS t)", read.join(", "))
 }
 
 statement! {

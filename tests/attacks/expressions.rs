@@ -1,0 +1,105 @@
+use crate::field::{DB, Field};
+
+/// `mallory.note()` notes the current user.
+fn field() -> Field {
+    let field = Field::new();
+    field.sql("postgres", "GRANT CREATE ON DATABASE postgres TO mallory");
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.caught (who text);
+         GRANT USAGE ON SCHEMA mallory TO PUBLIC; GRANT INSERT ON mallory.caught TO PUBLIC;
+         CREATE FUNCTION mallory.note(what text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+             INSERT INTO mallory.caught VALUES (current_user); RETURN true;
+         END $$",
+    );
+    field
+}
+
+fn caught(field: &Field) -> String {
+    field.one("postgres", "SELECT coalesce(string_agg(DISTINCT who, ' '), '') FROM mallory.caught")
+}
+
+/// Alice's call of `awty.watch()` waits for the name of a job. Meanwhile, mallory renames the schema that has the type
+/// of a column, and a domain of hers with a CHECK takes the type's place.
+#[test]
+fn an_expression_keeps_its_types_while_a_rule_is_created() {
+    let field = field();
+    field.sql(
+        "mallory",
+        "CREATE SCHEMA box; GRANT ALL ON SCHEMA box TO PUBLIC; CREATE SCHEMA decoy; GRANT USAGE ON SCHEMA decoy TO PUBLIC;
+         CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
+    );
+    field.sql(
+        "alice",
+        "CREATE TYPE box.status AS ENUM ('open', 'closed');
+         CREATE TYPE box.pair AS (s box.status, n int);
+         CREATE TABLE alice.t (id int PRIMARY KEY, at timestamptz, s box.status, p box.pair)",
+    );
+    field.sql(
+        "mallory",
+        "CREATE DOMAIN decoy.status AS box.status CHECK (mallory.note(VALUE::text));
+         CREATE TYPE decoy.pair AS (s decoy.status, n int)",
+    );
+    let mut holder = field.client("mallory");
+    holder.batch_execute("BEGIN; SELECT awty.register('t', 'mallory.f')").unwrap();
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            field.sql(
+                "alice",
+                "SELECT awty.watch('alice.t', since => 'at', until => $$greatest(s, 'closed') = s AND coalesce(p, '(closed,1)') IS NOT NULL$$,
+                     within => '1 s', every => '1 s')",
+            );
+        });
+        let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'alice')";
+        field.cluster.await_sql(DB, "the call to wait", waits);
+        field.sql("mallory", "ALTER SCHEMA box RENAME TO aside; ALTER SCHEMA decoy RENAME TO box");
+        holder.batch_execute("ROLLBACK").unwrap();
+        watching.join().unwrap();
+    });
+    field.sql("alice", "INSERT INTO alice.t VALUES (1, now() - interval '1 h', 'open')");
+    field.cluster.await_sql(DB, "a second telling", "SELECT EXISTS (SELECT FROM awty.alert WHERE told > 1)");
+    field.sql("alice", "UPDATE alice.t SET s = 'closed'");
+    assert_eq!(caught(&field), "");
+}
+
+/// PostgreSQL evaluates a literal when it parses the expression.
+#[test]
+fn a_literal_in_an_expression_runs_no_code_as_a_superuser_who_repairs_the_rule() {
+    let field = field();
+    field.sql(
+        "mallory",
+        "CREATE DOMAIN mallory.dom AS text CHECK (mallory.note(VALUE));
+         CREATE TABLE mallory.c (id int PRIMARY KEY, at timestamptz, a mallory.dom[]);
+         SELECT awty.watch('mallory.c', since => 'at', until => $$a = '{x}'$$, within => '1 h');
+         DROP TRIGGER awty_c_update ON mallory.c",
+    );
+    let fix: String = field.one("postgres", "SELECT fix FROM awty.doctor() WHERE finding = 'rule \"c\" has stopped'");
+    field.sql("postgres", &fix);
+    assert_eq!(caught(&field), "mallory");
+}
+
+/// The evaluation of a rule writes to another table, whose many rules fill the list of plans.
+#[test]
+fn a_list_of_plans_that_is_full_frees_no_plan_that_is_at_work() {
+    let field = field();
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.many (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, done boolean);
+         SELECT count(awty.watch('alice.many', 'done', within => '1 day', rule => 'many' || g)) FROM generate_series(1, 505) AS g;
+         CREATE FUNCTION alice.write() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+             INSERT INTO alice.many (done) VALUES (false); RETURN true;
+         END $$;
+         CREATE FUNCTION alice.f(b boolean) RETURNS boolean LANGUAGE plpgsql STABLE AS $$ DECLARE x boolean; BEGIN
+             SELECT alice.write() INTO x; RETURN b;
+         END $$;
+         CREATE TABLE alice.one (id int PRIMARY KEY, done boolean);
+         SELECT awty.watch('alice.one', 'alice.f(done)', within => '1 day')",
+    );
+    let mut client = field.client("alice");
+    for id in 0..10 {
+        client
+            .batch_execute(&format!("INSERT INTO alice.one VALUES ({}, false), ({}, false)", 2 * id, 2 * id + 1))
+            .unwrap();
+    }
+    assert_eq!(client.query_one("SELECT count(*) FROM alice.many", &[]).unwrap().get::<_, i64>(0) % 20, 0);
+}
