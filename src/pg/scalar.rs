@@ -1,9 +1,11 @@
-//! Converts a value to the text of a key, independently of the session's settings. Refuses arrays and rows, because
-//! their text is impractical as a key.
+//! Converts a value to the text of a key, independently of the session's settings, and casts the text back. Refuses
+//! arrays and rows, because their text is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
+use super::reraise::carried;
 use super::text::Text;
-use pgrx::pg_sys;
+use super::unbound;
+use pgrx::{PgList, pg_sys};
 use std::ffi::CStr;
 
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
@@ -74,5 +76,35 @@ pub fn json_array(texts: &[Text]) -> Text {
         }
         pg_sys::appendStringInfoString(buffer, c"]".as_ptr());
         CStr::from_ptr((*buffer).data).into()
+    }
+}
+
+/// Casts the text, or the element of the JSON array at `place`, to the type. Names the type by its OID, because another
+/// role may rename a type that the text of a statement names.
+pub fn cast(text: &Text, place: Option<usize>, kind: pg_sys::Oid) {
+    const COLLATION: pg_sys::Oid = pg_sys::DEFAULT_COLLATION_OID;
+    const EXPLICIT: pg_sys::CoercionContext::Type = pg_sys::CoercionContext::COERCION_EXPLICIT;
+    // SAFETY: `text` outlives the expression, and a value of the type `text` is a valid argument of the function, which
+    // raises an error if it is no JSON.
+    unsafe {
+        let mut value: *mut pg_sys::Node =
+            pg_sys::makeConst(pg_sys::TEXTOID, -1, COLLATION, -1, text.datum(), false, false).cast();
+        if let Some(place) = place {
+            let place = pg_sys::Datum::from(place as i32);
+            let mut args = PgList::<pg_sys::Node>::new();
+            args.push(value);
+            args.push(pg_sys::makeConst(pg_sys::INT4OID, -1, pg_sys::InvalidOid, 4, place, false, true).cast());
+            let function = pg_sys::Oid::from(pg_sys::F_JSON_ARRAY_ELEMENT_TEXT);
+            let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+            value =
+                pg_sys::makeFuncExpr(function, pg_sys::TEXTOID, args.into_pg(), pg_sys::InvalidOid, COLLATION, form)
+                    .cast();
+        }
+        let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CAST;
+        let cast =
+            pg_sys::coerce_to_target_type(std::ptr::null_mut(), value, pg_sys::TEXTOID, kind, -1, EXPLICIT, form, -1);
+        if !cast.is_null() {
+            carried(|| unbound::evaluate(cast.cast(), kind));
+        }
     }
 }

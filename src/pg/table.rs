@@ -188,6 +188,15 @@ pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
     if texts.len() == 1 { texts.remove(0) } else { scalar::json_array(&texts) }
 }
 
+/// Casts a key to the types of its columns, as a statement does. An error of a cast unwinds as in [`carried`].
+///
+/// [`carried`]: super::reraise::carried
+pub fn cast_key(columns: &[KeyColumn], key: &Text) {
+    for (place, column) in columns.iter().enumerate() {
+        scalar::cast(key, (columns.len() > 1).then_some(place), column.kind);
+    }
+}
+
 pub fn quoted(name: &str) -> String {
     let name = text::server(name);
     // SAFETY: the call returns `name` or an allocated copy, and both are C strings.

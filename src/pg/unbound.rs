@@ -65,6 +65,13 @@ mod c {
             node: *mut pg_sys::Node,
             kind: pg_sys::ParseExprKind::Type,
         ) -> *mut pg_sys::Node;
+        // pgrx's wrapper of optimizer/optimizer.h loses an ERROR's SQLSTATE.
+        pub fn evaluate_expr(
+            expression: *mut pg_sys::Expr,
+            kind: pg_sys::Oid,
+            modifier: i32,
+            collation: pg_sys::Oid,
+        ) -> *mut pg_sys::Expr;
     }
 }
 
@@ -184,6 +191,11 @@ pub unsafe fn transform_expr(
 ) -> *mut pg_sys::Node {
     // SAFETY: the caller passes a node of the parser, and `state` contains the node's tables.
     unsafe { c::transformExpr(state, node, kind) }
+}
+
+pub unsafe fn evaluate(expression: *mut pg_sys::Expr, kind: pg_sys::Oid) -> *mut pg_sys::Expr {
+    // SAFETY: the caller passes an expression of the type `kind` that reads no column and no parameter.
+    unsafe { c::evaluate_expr(expression, kind, -1, pg_sys::InvalidOid) }
 }
 
 /// Calls the hook of security label providers such as sepgsql, as InvokeFunctionExecuteHook() does.

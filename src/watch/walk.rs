@@ -5,8 +5,10 @@ use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};
 use super::stops::{Clocks, Seeing};
 use super::{BACKFILL, SWEEP, pieces};
-use crate::pg::reraise::caught;
+use crate::pg::reraise::{Carried, caught};
+use crate::pg::role::as_role;
 use crate::pg::subtransaction::kept_if_ok;
+use crate::pg::table;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
@@ -82,40 +84,53 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
 /// Moves the checks of these keys. Leaves out a key that is no value of the table's key or whose row cannot be read,
 /// because the check of such a key fails by itself, and the other checks must still move.
 fn move_readable(watched: &Watched, keys: &[Text], now: Time) {
-    if of_keys(|| take(watched, keys, Vec::new(), now)).is_none() {
+    if undone_if_err(|| take(watched, keys, Vec::new(), now)).is_err() {
         take(watched, &readable(watched, keys), Vec::new(), now);
     }
 }
 
 /// Locks and writes nothing, because a subtransaction that does so for each key makes a walk of many such keys slow.
 fn readable(watched: &Watched, keys: &[Text]) -> Vec<Text> {
-    match of_keys(|| watched.source.by_keys(keys)) {
-        Some(_) => keys.to_vec(),
-        None if keys.len() == 1 => Vec::new(),
-        None => {
+    match (undone_if_err(|| watched.source.by_keys(keys)), keys) {
+        (Ok(_), _) => keys.to_vec(),
+        (Err(error), [] | [_]) => {
+            if may_be_of_table(&error.sqlstate()) && keys.iter().all(|key| is_of_types(watched, key)) {
+                error.raise();
+            }
+            Vec::new()
+        }
+        (Err(_), _) => {
             let (first, second) = keys.split_at(keys.len() / 2);
             [readable(watched, first), readable(watched, second)].concat()
         }
     }
 }
 
-/// Undoes `body` and returns `None` if it raises an error that a single key or row can cause, such as an error of the
-/// CHECK of a domain.
-fn of_keys<R>(body: impl FnOnce() -> R) -> Option<R> {
-    kept_if_ok(|| caught(body))
-        .map_err(|error| {
-            if !is_of_key(&error.sqlstate()) {
-                error.raise()
-            }
-        })
-        .ok()
+/// Returns whether the key can be cast to the types of the table's key.
+fn is_of_types(watched: &Watched, key: &Text) -> bool {
+    let source = &watched.source;
+    undone_if_err(|| as_role(source.table.owner, || table::cast_key(&source.key, key))).is_ok()
 }
 
-/// Returns whether a key or a row can cause the error alone. Other errors, such as a cancel, a missing right or a lack
-/// of memory, stop the walk, so that awty tries the walk again.
-fn is_of_key(sqlstate: &str) -> bool {
-    const OF_ALL: [&str; 10] = ["08", "25", "40", "42", "53", "55", "57", "58", "HV", "XX"];
-    !OF_ALL.iter().any(|class| sqlstate.starts_with(class))
+/// Undoes `body` and returns its error, such as an error of the CHECK of a domain. Raises an error that no key causes,
+/// such as a cancel, a deadlock or a lack of memory.
+fn undone_if_err<R>(body: impl FnOnce() -> R) -> Result<R, Carried> {
+    kept_if_ok(|| caught(body)).map_err(|error| {
+        if is_one_of(&error.sqlstate(), &["40", "53", "57", "58", "XX"]) {
+            error.raise()
+        }
+        error
+    })
+}
+
+/// Returns whether the error may concern all rows, such as a missing right. Such an error stops the walk, so that awty
+/// tries the walk again.
+fn may_be_of_table(sqlstate: &str) -> bool {
+    is_one_of(sqlstate, &["08", "25", "42", "55", "HV"])
+}
+
+fn is_one_of(sqlstate: &str, classes: &[&str]) -> bool {
+    classes.iter().any(|class| sqlstate.starts_with(class))
 }
 
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {

@@ -58,7 +58,7 @@ fn a_key_that_cannot_be_read_keeps_no_other_check_of_a_rule_from_its_new_time() 
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.future_job WHERE entity_key LIKE '%x'"), 3);
 }
 
-/// A domain may refuse a key by any SQLSTATE.
+/// A domain may refuse a key by any SQLSTATE, and `regclass` refuses the name of a missing table by 42P01.
 #[test]
 fn a_key_that_its_domain_refuses_keeps_no_other_check_of_a_rule_from_its_new_time() {
     let field = field();
@@ -69,32 +69,51 @@ fn a_key_that_its_domain_refuses_keeps_no_other_check_of_a_rule_from_its_new_tim
         "CREATE FUNCTION alice.is_code(code text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
              BEGIN
                  IF code LIKE '%x' THEN
-                     RAISE EXCEPTION 'no code' USING ERRCODE = 'CD001';
+                     RAISE EXCEPTION 'no code' USING ERRCODE = CASE WHEN code LIKE '%1x' THEN '55000' ELSE 'CD001' END;
                  END IF;
                  RETURN true;
              END $$;
          CREATE DOMAIN alice.code AS text CHECK (alice.is_code(VALUE));
          CREATE TABLE alice.orders (id alice.code PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
          SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '48 hours', calendar => 'own');
-         INSERT INTO alice.orders (id) SELECT generate_series(1, 300)",
+         INSERT INTO alice.orders (id) SELECT generate_series(1, 300);
+         CREATE TABLE alice.parts (id regclass PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         SELECT awty.watch('alice.parts', since => 'at', until => $$s = 'y'$$, within => '48 hours', calendar => 'own');
+         INSERT INTO alice.parts (id) VALUES ('alice.orders');
+         CREATE TABLE alice.pairs (n int, id regclass, at timestamptz NOT NULL DEFAULT now(), s text, PRIMARY KEY (n, id));
+         SELECT awty.watch('alice.pairs', since => 'at', until => $$s = 'y'$$, within => '48 hours', calendar => 'own');
+         INSERT INTO alice.pairs (n, id) VALUES (1, 'alice.orders')",
     );
-    field.cluster.await_sql("postgres", "the first walk", "SELECT walk = 'done' FROM awty.rule");
+    let done = "SELECT bool_and(walk = 'done') FROM awty.rule";
+    field.cluster.await_sql("postgres", "the first walks", done);
     field.sql(
         "alice",
-        "CREATE TABLE alice.old AS SELECT entity_key AS id, next_check_at FROM awty.future_job WHERE entity_name = 'orders';
-         SELECT awty.allow('orders', 'mallory', 'schedule')",
+        "CREATE TABLE alice.old AS
+             SELECT entity_name, entity_key, next_check_at FROM awty.future_job WHERE entity_name IN ('orders', 'parts', 'pairs');
+         SELECT awty.allow(job, 'mallory', 'schedule') FROM unnest('{orders,parts,pairs}'::text[]) AS job",
     );
     field.sql(
         "mallory",
-        "SELECT awty.schedule('orders', n || 'x', 'orders', after => '300 days') FROM generate_series(1, 500) AS n",
+        "SELECT awty.schedule('orders', n || 'x', 'orders', after => '300 days') FROM generate_series(1, 500) AS n;
+         SELECT awty.schedule('parts', '0_nothing', 'parts', after => '300 days');
+         SELECT awty.schedule('pairs', '[\"0\", \"0_nothing\"]', 'pairs', after => '300 days')",
     );
     let number = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
     let before: i64 = field.one("postgres", number);
     field.sql("alice", &calendar("mon-sun 00:00-12:00"));
-    let moved = "SELECT count(*) = 300 FROM alice.old JOIN awty.future_job AS f ON f.entity_key = old.id WHERE f.next_check_at <> old.next_check_at";
-    field.cluster.await_sql("postgres", "the new times", moved);
-    field.cluster.await_sql("postgres", "the end of the walk", "SELECT walk = 'done' FROM awty.rule");
+    for (table, rows) in [("parts", 1), ("pairs", 1), ("orders", 300)] {
+        let moved = format!(
+            "SELECT count(*) = {rows} FROM alice.old JOIN awty.future_job AS f USING (entity_name, entity_key)
+             WHERE entity_name = '{table}' AND f.next_check_at <> old.next_check_at"
+        );
+        field.cluster.await_sql("postgres", &format!("the new times of {table}"), &moved);
+    }
+    field.cluster.await_sql("postgres", "the ends of the walks", done);
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.future_job WHERE entity_key LIKE '%x'"), 500);
+    assert_eq!(
+        field.one::<i64>("postgres", "SELECT count(*) FROM awty.future_job WHERE entity_key LIKE '%0_nothing%'"),
+        2
+    );
     // The walk takes no lock and no transaction number for each such key, so that many of them do not hold it up.
     let taken = field.one::<i64>("postgres", number) - before;
     assert!(taken < 250, "the walk took {taken} transaction numbers");
