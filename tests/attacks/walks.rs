@@ -118,3 +118,27 @@ fn a_key_that_its_domain_refuses_keeps_no_other_check_of_a_rule_from_its_new_tim
     let taken = field.one::<i64>("postgres", number) - before;
     assert!(taken < 250, "the walk took {taken} transaction numbers");
 }
+
+#[test]
+fn an_error_of_all_rows_leaves_out_no_key_of_a_rule() {
+    let field = field();
+    let calendar = |hours: &str| format!("SELECT awty.create_calendar('own', '{{{hours}}}', 'UTC', replace => true)");
+    field.sql("alice", &calendar("mon-sun 00:00-24:00"));
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.final (s text);
+         CREATE FUNCTION alice.is_final(s text) RETURNS boolean LANGUAGE plpgsql STABLE AS
+             $$BEGIN RETURN EXISTS (SELECT FROM alice.final AS f WHERE f.s = is_final.s); END$$;
+         CREATE TABLE alice.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         SELECT awty.watch('alice.orders', since => 'at', until => 'alice.is_final(s)', within => '48 hours', calendar => 'own');
+         INSERT INTO alice.orders (id) SELECT generate_series(1, 10);
+         CREATE TABLE alice.parts (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         SELECT awty.watch('alice.parts', since => 'at', until => $$s = 'y'$$, within => '48 hours', calendar => 'own')",
+    );
+    field.cluster.await_sql("postgres", "the first walks", "SELECT bool_and(walk = 'done') FROM awty.rule");
+    field.sql("alice", "DROP TABLE alice.final; REVOKE SELECT ON alice.parts FROM alice");
+    field.sql("alice", &calendar("mon-sun 00:00-12:00"));
+    let failed = "SELECT array_agg(sqlstate ORDER BY entity_key) = '{42P01,42501}' FROM awty.failing WHERE entity_name = 'awty.backfill'";
+    field.cluster.await_sql("postgres", "the failed walks", failed);
+    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.rule WHERE walk = 'done'"), 0);
+}
