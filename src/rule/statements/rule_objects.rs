@@ -94,7 +94,9 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     let oid = as_role(table.owner, || {
         // SAFETY: the body was read for these columns in this call of awty.watch().
         let oid = unsafe { sql_function::create(&new) };
-        let Some(function) = procedure::by_oid(oid) else { raise_renamed(table) };
+        // The schema has another name if it was renamed while this transaction waited.
+        let function = procedure::by_oid(oid).filter(|function| function.schema == table.schema);
+        let Some(function) = function else { raise_renamed(table) };
         let on = format!("FUNCTION {}", function.signature());
         command(&format!("GRANT EXECUTE ON {on} TO PUBLIC"));
         command(&format!("COMMENT ON {on} IS '{}'", comment(rule).replace('\'', "''")));

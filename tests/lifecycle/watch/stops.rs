@@ -311,10 +311,8 @@ fn a_failing_call_raises_no_stopped_row() {
     shop.run(&format!(
         "CREATE FUNCTION shop.slow(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {GATE} RAISE 'no line'; END $$"
     ));
-    watch(
-        &shop,
-        &format!("since => 'placed_at', within => '3 hours', call => 'shop.slow', retry_after => '1 s', {STOPPED}"),
-    );
+    watch(&shop, &format!("since => 'placed_at', within => '3 hours', call => 'shop.slow', {STOPPED}"));
+    shop.run("SELECT awty.alter('orders', retry_after => '1 s')");
     let gate = shop.close_gate();
     shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '4 hours')");
     shop.await_at_gate();
