@@ -7,7 +7,7 @@ use super::catch::{Raised, catch_raised};
 use super::column::Column;
 use super::text::{Text, utf8};
 use super::{catalog, sql_function, unbound};
-use pgrx::pg_sys;
+use pgrx::{pg_guard, pg_sys};
 use std::ffi::c_void;
 
 pub struct Expression {
@@ -37,6 +37,9 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
         let raw = catch_raised(|| unbound::raw_parser(source.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_PLPGSQL_EXPR))
             .map_err(Unreadable::Raised)?;
         let raw = only_target(raw).ok_or(Unreadable::NotOne)?;
+        // Copies the node, because the analysis may change it. The body gets the copy instead of the text, because code
+        // of a literal's type may change how the text would be read.
+        let copy = pg_sys::copyObjectImpl(raw.cast()).cast::<pg_sys::Node>();
         let table = pg_sys::relation_open(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let state = pg_sys::make_parsestate(std::ptr::null_mut());
         (*state).p_sourcetext = source.as_ptr();
@@ -67,8 +70,9 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             let (mut clock, mut calendar): (Option<String>, Option<String>) = (None, None);
             find_clock(node, std::ptr::from_mut(&mut clock).cast());
             find_calendar(node, std::ptr::from_mut(&mut calendar).cast());
+            let body = sql_function::body(copy, &source, relation, &columns).map_err(Unreadable::Raised)?;
             Ok(Expression {
-                body: sql_function::body(&source, relation, &columns),
+                body,
                 columns,
                 kind: pg_sys::getBaseType(pg_sys::exprType(node)),
                 is_volatile: pg_sys::contain_volatile_functions(node),
@@ -141,6 +145,7 @@ const CLOCK: [u32; 8] = [
     pg_sys::F_AGE_XID,
 ];
 
+#[pg_guard]
 unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -179,6 +184,7 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     }
 }
 
+#[pg_guard]
 unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -229,6 +235,7 @@ pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     }
 }
 
+#[pg_guard]
 unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -251,6 +258,7 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     }
 }
 
+#[pg_guard]
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
     // SAFETY: a transaction is open.
     let (volatility, result) = unsafe { (pg_sys::func_volatile(function), pg_sys::get_func_rettype(function)) };

@@ -4,6 +4,7 @@
 //! names in its text after a lock wait. Another role that owns a named schema could give the name to its own type
 //! meanwhile.
 
+use super::catch::{Raised, catch_raised};
 use super::column::Column;
 use super::table::quoted;
 use super::text::{self, Text, utf8};
@@ -33,29 +34,41 @@ pub struct NewFunction<'a> {
 ///
 /// # Safety
 ///
-/// `source` must be an expression over the table that the parser accepts, and the table must be locked.
-pub unsafe fn body(source: &CStr, relation: pg_sys::Oid, columns: &[Column]) -> *mut pg_sys::Query {
-    // SAFETY: the table exists, and the casts match the texts that are parsed. `row` outlives the analysis.
+/// `expression` must be the parser's node of an expression over the table, and `source` its text. The table must be
+/// locked.
+pub unsafe fn body(
+    expression: *mut pg_sys::Node,
+    source: &CStr,
+    relation: pg_sys::Oid,
+    columns: &[Column],
+) -> Result<*mut pg_sys::Query, Raised> {
+    // SAFETY: the table exists, and the casts match the texts that are parsed. `row` outlives the analysis, and the
+    // closures only call C functions.
     unsafe {
         let table = pg_sys::get_rel_name(relation);
-        let mut statement = only(unbound::raw_parser(source.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_PLPGSQL_EXPR));
-        if columns.iter().any(|column| column.own_collation().is_some()) {
+        let is_collated = columns.iter().any(|column| column.own_collation().is_some());
+        let around = if is_collated {
             let read: Vec<String> = columns.iter().map(collated).collect();
-            let around = format!("SELECT (SELECT NULL FROM (SELECT {}) AS {})", read.join(", "), quoted(&utf8(table)));
-            let around = text::server(&around);
-            let around = only(unbound::raw_parser(around.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_DEFAULT));
-            let inner = (*(*target((*around).stmt)).val.cast::<pg_sys::SubLink>()).subselect;
-            (*target(inner)).val = (*target((*statement).stmt)).val;
-            statement = around;
+            format!("SELECT (SELECT NULL FROM (SELECT {}) AS {})", read.join(", "), quoted(&utf8(table)))
+        } else {
+            "SELECT NULL".into()
+        };
+        let around = text::server(&around);
+        let statement = catch_raised(|| unbound::raw_parser(around.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_DEFAULT))?;
+        let statement = (*(*statement).elements).ptr_value.cast::<pg_sys::RawStmt>();
+        let mut place = target((*statement).stmt);
+        if is_collated {
+            place = target((*(*place).val.cast::<pg_sys::SubLink>()).subselect);
         }
+        (*place).val = expression;
         let schema = CStr::from_ptr(pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation))).to_owned();
         let row = Row { schema, table: CStr::from_ptr(table).to_owned(), columns };
         let row = std::ptr::from_ref(&row).cast_mut().cast();
-        let query = pg_sys::parse_analyze_withcb(statement, source.as_ptr(), Some(set_up), row, std::ptr::null_mut());
+        let query = catch_raised(|| unbound::parse_analyze(statement, source.as_ptr(), Some(set_up), row))?;
         (*query).isReturn = true;
         // A RETURN has no column name, as in transformReturnStmt().
         (*(*(*(*query).targetList).elements).ptr_value.cast::<pg_sys::TargetEntry>()).resname = std::ptr::null_mut();
-        query
+        Ok(query)
     }
 }
 
@@ -64,11 +77,6 @@ fn collated(column: &Column) -> String {
         (name, Some(collation)) => format!("{name} COLLATE {collation} AS {name}"),
         (name, None) => format!("{name} AS {name}"),
     }
-}
-
-unsafe fn only(statements: *mut pg_sys::List) -> *mut pg_sys::RawStmt {
-    // SAFETY: the parser has returned one statement.
-    unsafe { (*(*statements).elements).ptr_value.cast() }
 }
 
 unsafe fn target(select: *mut pg_sys::Node) -> *mut pg_sys::ResTarget {

@@ -5,7 +5,7 @@
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_char, c_int, c_long};
+use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
 pub type TimeoutHandler = unsafe extern "C" fn();
 
@@ -15,7 +15,7 @@ pub struct PartitionTupleRouting {
 }
 
 mod c {
-    use super::{PartitionTupleRouting, TimeoutHandler, c_char, c_int, c_long, pg_sys};
+    use super::{PartitionTupleRouting, TimeoutHandler, c_char, c_int, c_long, c_void, pg_sys};
 
     unsafe extern "C-unwind" {
         // Declared in utils/timeout.h.
@@ -58,7 +58,15 @@ mod c {
         pub fn ExecCleanupTupleRouting(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting);
         // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // pgrx's wrappers of parser/parser.h and parser/parse_expr.h lose an ERROR's SQLSTATE and position.
+        // pgrx's wrappers of parser/parser.h, parser/parse_expr.h and parser/analyze.h lose an ERROR's SQLSTATE and
+        // position.
+        pub fn parse_analyze_withcb(
+            statement: *mut pg_sys::RawStmt,
+            text: *const c_char,
+            set_up: pg_sys::ParserSetupHook,
+            argument: *mut c_void,
+            environment: *mut pg_sys::QueryEnvironment,
+        ) -> *mut pg_sys::Query;
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,
@@ -182,6 +190,16 @@ pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
 pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List {
     // SAFETY: the caller passes a valid C string.
     unsafe { c::raw_parser(text, mode) }
+}
+
+pub unsafe fn parse_analyze(
+    statement: *mut pg_sys::RawStmt,
+    text: *const c_char,
+    set_up: pg_sys::ParserSetupHook,
+    argument: *mut c_void,
+) -> *mut pg_sys::Query {
+    // SAFETY: the caller passes a statement of the parser, and a hook that accepts the argument.
+    unsafe { c::parse_analyze_withcb(statement, text, set_up, argument, std::ptr::null_mut()) }
 }
 
 pub unsafe fn transform_expr(

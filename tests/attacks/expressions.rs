@@ -1,4 +1,4 @@
-use crate::field::{DB, Field};
+use crate::field::{DB, Field, answer};
 
 /// `mallory.note()` notes the current user.
 fn field() -> Field {
@@ -102,4 +102,53 @@ fn a_list_of_plans_that_is_full_frees_no_plan_that_is_at_work() {
             .unwrap();
     }
     assert!(client.query_one("SELECT count(*) > 0 FROM alice.many", &[]).unwrap().get::<_, bool>(0));
+}
+
+/// PostgreSQL's parser accepts the expressions. awty needs more of the stack to look through them.
+#[test]
+fn a_long_expression_is_refused_and_crashes_no_server() {
+    let field = field();
+    field.sql("alice", "CREATE TABLE alice.t (id int PRIMARY KEY, done boolean, at timestamptz)");
+    let long = |terms: usize| format!("done OR 1{}>0", "+1".repeat(terms));
+    let mut client = field.client("alice");
+    let watch =
+        |terms: usize| format!("SELECT awty.watch('alice.t', '{}', within => '1 h', rule => 'r{terms}')", long(terms));
+    let answers: Vec<String> = [500, 2_200, 3_000, 8_000].map(|terms| answer(&mut client, &watch(terms))).into();
+    assert!(answers[0].is_empty() && answers.iter().all(|answer| ["", "54001"].contains(&&**answer)), "{answers:?}");
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.late (id int PRIMARY KEY, done boolean, at timestamptz);
+         SELECT awty.watch('alice.late', 'done', since => 'at', within => '1 h');
+         INSERT INTO alice.late VALUES (1, false, now() - interval '59 min 57 s')",
+    );
+    field.sql(
+        "alice",
+        &format!(
+            "CREATE OR REPLACE FUNCTION alice.awty_late(done boolean) RETURNS boolean STABLE RETURN {}",
+            long(5_000)
+        ),
+    );
+    let answer = answer(&mut client, "INSERT INTO alice.late VALUES (2, false, now())");
+    assert!(["", "54001"].contains(&&*answer), "{answer}");
+    let ran = "SELECT EXISTS (SELECT FROM awty.failing WHERE sqlstate = '54001') OR EXISTS (SELECT FROM awty.alert)";
+    field.cluster.await_sql(DB, "a run", ran);
+    assert!(!field.cluster.log_since(0).contains("terminated by signal"));
+}
+
+/// The CHECK of a literal's type changes how PostgreSQL would read the text of the expression.
+#[test]
+fn an_expression_is_read_once() {
+    let field = field();
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.t (id int PRIMARY KEY, done boolean, at timestamptz);
+         CREATE FUNCTION alice.change(i int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM set_config('standard_conforming_strings', 'off', false); RETURN true;
+         END $$;
+         CREATE DOMAIN alice.d AS int CHECK (alice.change(VALUE))",
+    );
+    let mut client = field.client("postgres");
+    let watch = r"SET ROLE alice; SELECT awty.watch('alice.t', $x$done OR '{1}'::alice.d[] IS NULL OR '\' = 'x'$x$, within => '1 h')";
+    assert_eq!(answer(&mut client, watch), "");
+    assert_eq!(answer(&mut client, "INSERT INTO alice.t VALUES (1, false, now())"), "");
 }
