@@ -52,8 +52,8 @@ impl Lease {
 
 /// Flushes each claim to disk. If a crash undid a claim, the gateway would repeat the calls with new idempotency keys.
 ///
-/// `$4` is the lock_timeout, because a claim of a single job waits for another claim of the job. It ends before the gateway gives up the connection, because no worker would know the leases of a later
-/// claim.
+/// `$4` is the lock_timeout, because a claim of a single job waits for another claim of the job. The wait ends before
+/// the gateway gives up the connection, because no worker would know the leases of a later claim.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline

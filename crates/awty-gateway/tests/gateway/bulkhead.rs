@@ -90,3 +90,29 @@ fn many_due_calls_of_a_tenant_do_not_make_the_claims_of_others_long() {
         shop.text("SELECT max(n) FROM (SELECT count(*) AS n FROM awty_internal.lease GROUP BY leased_at) AS claims");
     assert!(largest.parse::<u32>().unwrap() <= 100, "a claim of two jobs took {largest} checks");
 }
+
+#[test]
+fn an_open_claim_of_a_tenant_alone_keeps_no_call_of_others_waiting() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.add_tenant("bad");
+    let mut bad = shop.cluster.client("postgres", "bad");
+    bad.batch_execute(&format!("SELECT awty_http.send('{}')", receiver.uri("/bad"))).unwrap();
+    let due = "SELECT count(*) FROM awty.future_job WHERE job = 'http.bad' AND next_check_at <= clock_timestamp()";
+    shop.await_text(due, "1");
+    bad.batch_execute("BEGIN").unwrap();
+    assert_eq!(bad.query("SELECT awty.claim('{http.bad}', 'w', 1)", &[]).unwrap().len(), 1);
+    shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/gate/200")));
+    // With four places, a tenant with a running call has its share, so the gateway claims only from the other tenant.
+    let position = shop.cluster.log_position();
+    let gateway = shop.gateway_with("gateway", &["--max-in-flight", "4"]);
+    receiver.called("/gate/200", 1);
+    until("claims that met the lock", || {
+        let met = shop.cluster.log_since(position).matches("ERROR:  canceling statement due to lock timeout").count();
+        if met >= 3 { Ok(()) } else { Err(met.to_string()) }
+    });
+    receiver.open_gate();
+    assert!(!gateway.log().contains("a request to the database failed"), "{}", gateway.log());
+    assert!(!gateway.get("/metrics").1.contains("awty_gateway_jobs_set_aside_total 1"));
+    bad.batch_execute("ROLLBACK").unwrap();
+    receiver.called("/bad", 1);
+}
