@@ -15,7 +15,8 @@ use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Time limit of a statement. A request with the last free place has a shorter limit, so that two roles cannot take
-/// every place for long. The shorter limit is above [`LONG`](super::role::LONG), and the request is tried again if it fails.
+/// every place for long. The shorter limit is above [`LONG`](super::role::LONG). The API tries such a request again if
+/// it fails, but the page does not.
 const FULL: &str = "10s";
 const SHORT: &str = "2s";
 const MANY: usize = 1_000;

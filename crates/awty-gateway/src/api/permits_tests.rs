@@ -2,6 +2,7 @@ use super::super::places::{CHANGES, READS};
 use super::super::role::{EACH, LONG, SLOW_FOR};
 use super::*;
 use crate::db::views;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -84,17 +85,62 @@ async fn slow_roles_have_one_place_together() {
     }
 }
 
-/// Takes all four places for reads. The third role's requests took a moment, and those of the others nearly a second.
+/// Takes all four places for reads. A request of the role `quick` took a moment, and those of the others nearly a
+/// second.
 async fn all_taken(permits: &Permits) -> Vec<Permit> {
-    let now = Instant::now();
-    for (role, took) in [("a", LONG * 9 / 10), ("b", LONG * 9 / 10), ("c", LONG * 9 / 10), ("quick", LONG / 100)] {
-        permits.of(role).has_ended(false, now, now + took);
-    }
     let mut held = Vec::new();
     for role in ["a", "a", "b", "d"] {
         held.push(permits.permit(role, false).await.unwrap());
     }
+    let now = Instant::now();
+    for (role, took) in [("a", LONG * 9 / 10), ("b", LONG * 9 / 10), ("c", LONG * 9 / 10), ("quick", LONG / 100)] {
+        permits.of(role).has_ended(false, now, now + took);
+    }
     held
+}
+
+/// Returns the longest wait of each role. Each role has one change that waits or runs, and a clock is simulated.
+fn longest_waits(permits: &Permits, roles: &[(String, Duration)], time: Duration) -> Vec<Duration> {
+    let start = Instant::now();
+    let ask = |role: usize| Box::pin(permits.permit(&roles[role].0, true));
+    let mut waiting: Vec<_> = (0..roles.len()).map(|role| (role, start, ask(role))).collect();
+    let mut running: Vec<(usize, Instant, Permit)> = Vec::new();
+    let mut longest = vec![Duration::ZERO; roles.len()];
+    let mut now = start;
+    while now < start + time {
+        let mut still = Vec::new();
+        for (role, since, mut asked) in waiting {
+            longest[role] = longest[role].max(now - since);
+            match asked.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(permit) => running.push((role, now, permit.unwrap())),
+                Poll::Pending => still.push((role, since, asked)),
+            }
+        }
+        waiting = still;
+        running.sort_by_key(|(role, since, _)| std::cmp::Reverse(*since + roles[*role].1));
+        let (role, since, permit) = running.pop().unwrap();
+        now = since + roles[role].1;
+        permits.of(&roles[role].0).has_ended(true, since, now);
+        drop(permit);
+        waiting.push((role, now, ask(role)));
+    }
+    longest
+}
+
+#[test]
+fn no_request_waits_longer_than_the_other_roles_have_requests() {
+    for others in [3_u32, 4, 6, 10, 20] {
+        let permits = Permits::default();
+        let now = Instant::now();
+        (0..100).for_each(|_| permits.of("busy").has_ended(true, now, now + LONG * 9 / 10));
+        let millis = |of: u32| if of % 5 == 4 { 50 } else { 600 + of % 4 * 100 };
+        let mut roles: Vec<_> =
+            (0..others).map(|of| (of.to_string(), Duration::from_millis(millis(of).into()))).collect();
+        roles.push(("busy".to_owned(), LONG / 5));
+        let longest = longest_waits(&permits, &roles, 100 * LONG);
+        let bound = LONG * 2 * (others + 1) / CHANGES as u32;
+        assert!(longest.iter().all(|wait| *wait <= bound), "of {roles:?}: {longest:?}");
+    }
 }
 
 #[tokio::test]

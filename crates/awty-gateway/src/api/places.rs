@@ -1,12 +1,15 @@
 //! Gives each free place to the waiting role that holds the fewest places, and then to the role whose requests have
-//! taken the least time recently. Otherwise, requests of many roles that take just less than a second each would delay
-//! the requests of other roles by seconds.
+//! taken the least time. Otherwise, requests of many roles that take just less than a second each would delay the
+//! requests of other roles by seconds.
+//!
+//! Invariant: a role that waits counts as at most [`LONG`] behind the role that has taken the least time. So the longest
+//! wait depends on the number of waiting roles, and not on what a role has taken before.
 
 use super::problem::{Problem, stopping};
-use super::role::Role;
+use super::role::{LONG, Role};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 pub const CHANGES: usize = 3;
@@ -24,6 +27,8 @@ struct Taken {
     all: [usize; 2],
     slow: [usize; 2],
     waiting: Vec<Waiting>,
+    /// Least time that a waiting role has taken. It never falls, so that a role saves up no time while it rests.
+    level: Duration,
 }
 
 #[derive(Clone)]
@@ -55,11 +60,21 @@ impl Taken {
         self.left(*changes) > 0 && (!slow || self.slow[usize::from(*changes)] < SLOW)
     }
 
+    fn add(&mut self, waiting: Waiting) {
+        let mut spent = waiting.wanted.role.spent();
+        *spent = (*spent).clamp(self.level, self.level + LONG);
+        drop(spent);
+        self.waiting.push(waiting);
+    }
+
     /// Removes and returns the request that gets the next place.
-    fn next(&mut self, now: Instant) -> Option<Waiting> {
+    fn next(&mut self) -> Option<Waiting> {
         let fitting = self.waiting.iter().enumerate().filter(|(_, one)| self.fits(&one.wanted));
-        let order = |role: &Role| (role.held.load(Ordering::Relaxed), role.spent(now));
+        let order = |role: &Role| (role.held.load(Ordering::Relaxed), (*role.spent()).max(self.level));
         let (index, _) = fitting.min_by_key(|(_, one)| order(&one.wanted.role))?;
+        let quick = self.waiting.iter().filter(|one| !one.wanted.slow);
+        let least = quick.map(|one| *one.wanted.role.spent()).min();
+        self.level = self.level.max(least.unwrap_or_default());
         Some(self.waiting.remove(index))
     }
 }
@@ -72,7 +87,7 @@ impl Places {
     pub async fn place(self: &Arc<Self>, role: &Arc<Role>, changes: bool) -> Result<Place, Problem> {
         let (sender, receiver) = oneshot::channel();
         let wanted = Wanted { role: role.clone(), changes, slow: role.is_slow(changes, Instant::now()) };
-        self.taken().waiting.push(Waiting { wanted, sender });
+        self.taken().add(Waiting { wanted, sender });
         self.give();
         receiver.await.map_err(|_| stopping()) // no sender is dropped while its request waits
     }
@@ -81,7 +96,7 @@ impl Places {
         let mut taken = self.taken();
         taken.waiting.retain(|one| !one.sender.is_closed());
         let mut unwanted = Vec::new();
-        while let Some(Waiting { wanted, sender }) = taken.next(Instant::now()) {
+        while let Some(Waiting { wanted, sender }) = taken.next() {
             let kind = usize::from(wanted.changes);
             let is_last = taken.left(wanted.changes) == 1;
             taken.all[kind] += 1;

@@ -20,8 +20,7 @@ pub(super) struct Role {
     pub(super) changes: Arc<Semaphore>,
     long_read: Mutex<Option<Instant>>,
     long_change: Mutex<Option<Instant>>,
-    /// Time that the role's requests took until the given moment. It halves every [`SLOW_FOR`].
-    spent: Mutex<Option<(Duration, Instant)>>,
+    spent: Mutex<Duration>,
     pub(super) held: AtomicUsize,
     pub(super) bodies: Arc<Semaphore>,
     pub(super) answers: Arc<Semaphore>,
@@ -46,16 +45,15 @@ impl Role {
         self.last_long(changes).is_some_and(|then| now.saturating_duration_since(then) < SLOW_FOR)
     }
 
-    pub(super) fn spent(&self, now: Instant) -> Duration {
-        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = |since: Duration| (-since.as_secs_f64() / SLOW_FOR.as_secs_f64()).exp2();
-        spent.map_or(Duration::ZERO, |(time, then)| time.mul_f64(left(now.saturating_duration_since(then))))
+    /// Time that the role's requests took. While a request waits, the time is at least the level of
+    /// [`Places`](super::places::Places).
+    pub(super) fn spent(&self) -> MutexGuard<'_, Duration> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn has_ended(&self, changes: bool, began: Instant, ended: Instant) {
         let took = ended.saturating_duration_since(began);
-        let spent = self.spent(ended) + took;
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = Some((spent, ended));
+        *self.spent() += took.min(LONG);
         if took >= LONG {
             *self.last_long(changes) = Some(ended);
         }
