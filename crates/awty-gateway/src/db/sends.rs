@@ -1,5 +1,5 @@
 use super::arguments::{self, Arguments};
-use super::attempt::call;
+use super::attempt::{call, result};
 use super::{Request, Trouble};
 use serde_json::Value;
 
@@ -12,13 +12,17 @@ pub struct Row {
     pub cancelled: bool,
 }
 
-const ONE: &str = "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.uri, 'state', s.state, 'next_slot', s.next_slot,
+const ONE: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.uri, 'state', s.state, 'next_slot', s.next_slot,
         'due_at', s.due_at, 'sent_by', s.sent_by::text, 'sent_at', s.sent_at),
     CASE WHEN s.ended_at IS NOT NULL THEN pg_catalog.jsonb_build_object('slot', s.due_at, 'at', s.leased_at, 'ended_at', s.ended_at,
-        'attempt', s.attempt, 'ok', s.ok, 'message', s.message, 'result', s.result)::text END,
+        'attempt', s.attempt, 'ok', s.ok, 'message', s.message, 'result', ",
+    result!("s"),
+    ")::text END,
     s.sent_at = pg_catalog.now(), s.state <> ALL ('{pending,in_flight,held}'), s.state = 'cancelled'
     FROM awty_http_internal.send_status AS s
-    WHERE s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() AND s.key = $1";
+    WHERE s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() AND s.key = $1"
+);
 const CANCEL: &str = "SELECT awty_http_internal.cancel_send($1)";
 
 pub async fn send(request: &Request, arguments: &Arguments) -> Result<(), Trouble> {

@@ -77,17 +77,30 @@ fn long_expressions_of_rules_make_no_large_view() {
 /// A tenant may claim its own calls, and store 1 MiB as the result of each.
 #[test]
 fn large_results_of_calls_make_no_large_view() {
+    results_make_no_large_view("jsonb_build_object('note', repeat('a', 1000000))");
+}
+
+/// A result of less than 16 KiB may need more than a megabyte in the gateway if it is nested.
+#[test]
+fn nested_results_of_calls_make_no_large_view() {
+    results_make_no_large_view(
+        "jsonb_build_object('phases', ('[' || repeat(repeat('{\"\":', 100) || 'null' || repeat('}', 100) || ',', 25) || '0]')::jsonb)",
+    );
+}
+
+fn results_make_no_large_view(result: &str) {
     let (shop, gateway, client) = open();
     shop.app(
         "SELECT awty_http.schedule('http://127.0.0.1:1099/' || n, every => '1 h') FROM generate_series(1, 120) AS n",
     );
-    let attempts =
+    let attempts = format!(
         "INSERT INTO awty_internal.attempt (lease, id, job, entity_name, entity_key, first_check_at, next_check_at, check_count,
              attempt, held, scheduled_by, scheduled_at, key, leased_at, expires_at, deadline, worker, ended_at, lateness, ok, result, role)
          SELECT row_number() OVER (), row_number() OVER (), e.job, e.entity_name, e.entity_key, now(), now(), 0,
-             1, false, 'app', now(), 'key', now(), now(), now(), 'worker', now(), '0', true, jsonb_build_object('x', repeat('a', 1000000)), 'app'
-         FROM awty_http.endpoint AS e CROSS JOIN generate_series(1, CASE e.entity_key WHEN '/1' THEN 120 ELSE 1 END) AS n";
-    shop.cluster.execute("postgres", &[attempts]);
+             1, false, 'app', now(), 'key', now(), now(), now(), 'worker', now(), '0', true, {result}, 'app'
+         FROM awty_http.endpoint AS e CROSS JOIN generate_series(1, CASE e.entity_key WHEN '/1' THEN 120 ELSE 1 END) AS n"
+    );
+    shop.cluster.execute("postgres", &[&attempts]);
     let place = format!("/v1/schedules/{}", shop.text("SELECT id FROM awty_http.endpoint WHERE entity_key = '/1'"));
     for (path, call) in
         [("/v1/schedules?limit=500", "/items/7/last/at"), (&format!("{place}/attempts?limit=500"), "/items/7/at")]

@@ -142,3 +142,18 @@ fn the_history_of_a_deleted_schedule_stays() {
     assert_eq!(client.ask("POST", &retry, "").status, 202);
     people::until_answer(&client, &place, |_| receiver.seen("/status/404").len() > before);
 }
+
+/// A tenant may answer its own call with 1 MiB of JSON.
+#[test]
+fn a_large_result_of_a_send_is_not_shown() {
+    let (shop, _gateway, client) = open();
+    let receiver = Receiver::start();
+    assert_eq!(send(&client, "k", &json!({"uri": receiver.uri("/sent")})).status, 201);
+    shop.await_text("SELECT count(*) FROM awty.attempt", "1");
+    for (length, status) in [(10_000, json!(299)), (20_000, json!(null))] {
+        let result = format!("jsonb_build_object('status', 299, 'x', repeat('a', {length}))");
+        shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.attempt SET result = {result}")]);
+        let shown = client.get("/v1/sends/k").json();
+        assert!(shown["last"]["slot"].is_string() && shown["last"]["status"] == status, "{shown}");
+    }
+}
