@@ -1,4 +1,5 @@
 use super::auth::Asker;
+use super::body::{self, Body};
 use super::problem::Problem;
 use super::rules::{another_period, changed, has_period, judged, not_own, there};
 use super::show;
@@ -14,7 +15,8 @@ pub(super) enum Change {
     /// Ends the schedule. If a period is given and the schedule has another period, the request fails.
     End(Option<Length>),
     Run,
-    Pause(Option<String>),
+    /// The note is read from the body.
+    Pause(Body),
     Resume,
 }
 
@@ -50,7 +52,12 @@ pub(super) async fn change(
                 _ => changes::run(&request, id).await?,
             }
         }
-        Change::Pause(note) => changes::pause(&request, id, note.as_deref()).await?,
+        Change::Pause(body) => {
+            let mut fields = body::fields(headers, body)?;
+            let note = fields.text("note");
+            fields.done()?;
+            changes::pause(&request, id, note.as_deref()).await?;
+        }
         Change::Resume => changes::resume(&request, id).await?,
     }
     let row = db::one(&request, id).await?;

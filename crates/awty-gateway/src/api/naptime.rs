@@ -48,8 +48,8 @@ pub async fn put(
 ) -> Answer {
     asker.may("write")?;
     let how = Write::Period(length(&period)?);
-    let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
-    match write(&api, &asker, &headers, fields.clone(), Some(uri.clone()), how).await {
+    let fields = || Ok(Map::from_iter([("every".to_owned(), Value::from(period.as_str()))]));
+    match write(&api, &asker, &headers, fields, Some(uri.clone()), how).await {
         // Tries again. The second attempt finds the schedule that another request has just created.
         Err(problem) if problem.is("uri-already-scheduled") => {
             write(&api, &asker, &headers, fields, Some(uri), how).await

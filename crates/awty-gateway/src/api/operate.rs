@@ -1,5 +1,5 @@
 use super::auth::Asker;
-use super::body::{self, Body};
+use super::body::Body;
 use super::change::{Change, change};
 use super::pagination::{self, Page};
 use super::problem::Problem;
@@ -38,10 +38,7 @@ pub async fn pause(
     Path(id): Path<String>,
     body: Body,
 ) -> Answer {
-    let mut fields = body::fields(&headers, body)?;
-    let note = fields.text("note");
-    fields.done()?;
-    let row = change(&api, &asker, &headers, &id, Change::Pause(note)).await?;
+    let row = change(&api, &asker, &headers, &id, Change::Pause(body)).await?;
     Ok(show::answer(&there(row)?, StatusCode::OK, &HeaderMap::new()))
 }
 

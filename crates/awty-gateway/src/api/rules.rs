@@ -131,15 +131,16 @@ pub(super) async fn write(
     api: &Api,
     asker: &Asker,
     headers: &HeaderMap,
-    mut fields: Map<String, Value>,
+    fields: impl FnOnce() -> Result<Map<String, Value>, Problem>,
     uri: Option<String>,
     how: Write,
 ) -> Answer {
     asker.may("write")?;
+    let request = api.begin(asker).await?;
+    let mut fields = fields()?;
     if how != Write::Create {
         shape::only_answers::<shape::Schedule>().iter().for_each(|name| drop(fields.remove(name)));
     }
-    let request = api.begin(asker).await?;
     let slot = db::slot(&request).await?;
     let periods = Periods {
         min: api.config.min_period.unwrap_or(Length::millis(slot)),

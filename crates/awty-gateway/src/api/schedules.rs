@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[utoipa::path(post, path = "/v1/schedules", tag = "schedules", request_body = shape::ScheduleWanted,
     responses((status = 201, body = shape::Schedule), (status = "default", body = shape::Problem)))]
 pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, body: Body) -> Answer {
-    write(&api, &asker, &headers, object(&headers, body)?, None, Write::Create).await
+    write(&api, &asker, &headers, || object(&headers, body), None, Write::Create).await
 }
 
 fn uri(query: pagination::QueryResult<ScheduleQuery>) -> Result<String, Problem> {
@@ -39,7 +39,7 @@ pub async fn put(
     body: Body,
 ) -> Answer {
     let uri = uri(query)?;
-    write(&api, &asker, &headers, object(&headers, body)?, Some(uri), Write::Put).await
+    write(&api, &asker, &headers, || object(&headers, body), Some(uri), Write::Put).await
 }
 
 /// Replaces a schedule.
@@ -58,7 +58,7 @@ pub async fn replace(
         return Err(super::rules::not_own());
     }
     let uri = row.fields.get("uri").and_then(Value::as_str).map(str::to_owned);
-    write(&api, &asker, &headers, object(&headers, body)?, uri, Write::Replace).await
+    write(&api, &asker, &headers, || object(&headers, body), uri, Write::Replace).await
 }
 
 /// Returns one schedule.

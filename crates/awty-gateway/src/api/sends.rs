@@ -53,12 +53,12 @@ fn send(mut fields: Fields) -> Result<(Uri, Arguments), Problem> {
     responses((status = 200, description = "Sent before", body = shape::Send), (status = 201, body = shape::Send), (status = "default", body = shape::Problem)))]
 pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, body: Body) -> Answer {
     asker.may("write")?;
-    let (body, key) = (object(&headers, body)?, key(&headers)?);
-    let (uri, mut arguments) = send(Fields::of(body))?;
+    let key = key(&headers)?;
+    let request = api.begin(&asker).await?;
+    let (uri, mut arguments) = send(Fields::of(object(&headers, body)?))?;
     check_address(&api, &uri)?;
     restore(&mut arguments, None).map_err(|faults| Problem::fields("invalid-field", &faults))?;
     arguments.push(("key", Argument::Text(key.clone())));
-    let request = api.begin(&asker).await?;
     check_secrets(&api, &request, &uri, &arguments).await?;
     db::send(&request, &arguments).await.map_err(|trouble| {
         if trouble.is("42710") {

@@ -40,3 +40,14 @@ impl Api {
         Arc::new(Api { db, rates, permits, bodies, guard: guard.into(), metrics, config })
     }
 }
+
+/// Returns an API whose database cannot be reached.
+#[cfg(test)]
+pub fn offline() -> Arc<Api> {
+    let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
+    let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
+    let (min_period, max_period, timeout) = (None, Length::seconds(1), Length::seconds(1));
+    let (master_key, secrets) = (Vec::new(), Arc::default());
+    let config = ApiConfig { name: "t".into(), master_key, secrets, min_period, max_period, timeout };
+    Api::new(db, crate::net::guard::Guard::default(), Arc::new(Metrics::default()), config)
+}

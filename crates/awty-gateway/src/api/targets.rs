@@ -94,8 +94,9 @@ pub async fn put(
     body: Body,
 ) -> Answer {
     asker.may("admin")?;
-    let (origin, limits) = (origin(&name)?, limits(Fields::of(object(&headers, body)?))?);
+    let origin = origin(&name)?;
     let request = api.begin(&asker).await?;
+    let limits = limits(Fields::of(object(&headers, body)?))?;
     db::lock(&request).await?;
     let before = db::one(&request, &origin).await?;
     if !show::fits(&headers, before.as_ref().map(version).as_deref()) {
@@ -106,22 +107,6 @@ pub async fn put(
     let target = db::one(&request, &origin).await?;
     request.commit().await?;
     Ok(answer(&there(target.or(before))?, &HeaderMap::new()))
-}
-
-async fn set(
-    api: &Api,
-    asker: &Asker,
-    name: &str,
-    until: Option<&str>,
-    length: Option<&str>,
-    note: Option<&str>,
-) -> Answer {
-    let origin = origin(name)?;
-    let request = api.begin(asker).await?;
-    db::block(&request, &origin, until, length, note).await?;
-    let target = there(db::one(&request, &origin).await?)?;
-    request.commit().await?;
-    Ok(answer(&target, &HeaderMap::new()))
 }
 
 /// Blocks a target until a time, or for a length; by default until further notice.
@@ -136,6 +121,8 @@ pub async fn block(
     body: Body,
 ) -> Answer {
     asker.may("admin")?;
+    let origin = origin(&name)?;
+    let request = api.begin(&asker).await?;
     let mut fields = body::fields(&headers, body)?;
     let note = fields.text("note");
     let text = fields.text("blocked_until");
@@ -151,7 +138,10 @@ pub async fn block(
         }
     }
     fields.done()?;
-    set(&api, &asker, &name, until.as_deref(), length.as_deref(), note.as_deref()).await
+    db::block(&request, &origin, until.as_deref(), length.as_deref(), note.as_deref()).await?;
+    let target = there(db::one(&request, &origin).await?)?;
+    request.commit().await?;
+    Ok(answer(&target, &HeaderMap::new()))
 }
 
 /// Unblocks a target and closes its breaker.

@@ -41,6 +41,7 @@ pub async fn list(
     responses((status = 201, body = shape::NewToken), (status = "default", body = shape::Problem)))]
 pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, body: Body) -> Answer {
     asker.may("admin")?;
+    let request = api.begin(&asker).await?;
     let mut fields = Fields::of(object(&headers, body)?);
     let (role, scope) = (fields.text("role"), fields.text("scope").unwrap_or_default());
     if !["read", "write", "admin"].contains(&scope.as_str()) {
@@ -48,7 +49,6 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     }
     let expires = fields.length("expires").unwrap_or(GOOD);
     fields.done()?;
-    let request = api.begin(&asker).await?;
     let (token, mut kept) = db::create(&request, role.as_deref(), &scope, &interval(expires)).await?;
     request.commit().await?;
     let place = format!("/v1/tokens/{}", kept["id"]);

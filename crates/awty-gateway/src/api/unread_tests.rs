@@ -1,11 +1,7 @@
 use super::super::middleware::around;
 use super::super::role::OF_ROLE;
-use super::super::state::ApiConfig;
+use super::super::state::offline as api;
 use super::*;
-use crate::db::Db;
-use crate::duration::Length;
-use crate::metrics::Metrics;
-use crate::net::guard::Guard;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
@@ -16,15 +12,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 const KIB: usize = OF_ROLE / 2;
-
-fn api() -> Arc<Api> {
-    let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
-    let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
-    let (min_period, max_period, timeout) = (None, Length::seconds(1), Length::seconds(1));
-    let (master_key, secrets) = (Vec::new(), Arc::default());
-    let config = ApiConfig { name: "t".into(), master_key, secrets, min_period, max_period, timeout };
-    Api::new(db, Guard::default(), Arc::new(Metrics::default()), config)
-}
 
 async fn served(api: &Arc<Api>) -> SocketAddr {
     let handler = async |request: Request| {
