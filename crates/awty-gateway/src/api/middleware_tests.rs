@@ -1,30 +1,11 @@
-use super::super::role::OF_ROLE;
-use super::super::state::{ApiConfig, ROOM};
+use super::super::role::BODIES_OF_ROLE;
+use super::super::state::{ROOM, offline as api};
 use super::*;
-use crate::db::Db;
-use crate::duration::Length;
-use crate::metrics::Metrics;
-use crate::net::guard::Guard;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use axum::{Extension, Router};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-fn api() -> Arc<Api> {
-    let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
-    let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
-    let guard = Guard::default();
-    let config = ApiConfig {
-        name: "t".into(),
-        master_key: Vec::new(),
-        secrets: Arc::default(),
-        min_period: None,
-        max_period: Length::seconds(1),
-        timeout: Length::seconds(1),
-    };
-    Api::new(db, guard, Arc::new(Metrics::default()), config)
-}
 
 fn handled<F, R>(api: &Arc<Api>, handler: F) -> Router
 where
@@ -111,7 +92,7 @@ async fn bodies_have_a_bound_together_and_small_ones_do_not_wait() {
 #[tokio::test]
 async fn bodies_of_one_role_have_a_bound() {
     let api = api();
-    let all = api.permits.body("a", u32::try_from(OF_ROLE).unwrap()).await.unwrap();
+    let all = api.permits.body("a", u32::try_from(BODIES_OF_ROLE).unwrap()).await.unwrap();
     let (large, head) = ("x".repeat(SMALL + 1), format!("Content-Length: {}", SMALL + 1));
     let waiting = {
         let (api, head, large) = (api.clone(), head.clone(), large.clone());
@@ -123,6 +104,30 @@ async fn bodies_of_one_role_have_a_bound() {
     assert!(!waiting.is_finished());
     drop(all);
     assert!(waiting.await.unwrap().ends_with("done"));
+}
+
+#[tokio::test]
+async fn bodies_whose_requests_wait_for_their_role_leave_room_for_other_roles() {
+    let api = api();
+    let waits = handled(&api, || std::future::pending());
+    let waiting = (0..4 * 32).map(|number| {
+        let router = waits.clone().layer(Extension(Asker::of(&format!("waits {}", number % 4))));
+        tokio::spawn(async move { posted(router, "Transfer-Encoding: chunked", "2\r\nab\r\n0\r\n\r\n").await })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    let is_full = async |role: u32| {
+        let (role, kib) = (format!("waits {role}"), LARGEST_BODY as u32 / 1024);
+        tokio::time::timeout(Duration::ZERO, api.permits.body(&role, kib)).await.is_err()
+    };
+    for role in 0..4 {
+        while !is_full(role).await {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(api.bodies.available_permits() >= LARGEST_BODY / 1024, "other roles wait until these requests end");
+    let head = format!("Content-Length: {}", SMALL + 1);
+    assert!(posted(done(&api), &head, &"x".repeat(SMALL + 1)).await.ends_with("done"));
+    waiting.iter().for_each(|one| one.abort());
 }
 
 #[tokio::test]

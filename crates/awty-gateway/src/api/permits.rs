@@ -94,7 +94,7 @@ impl Permits {
 
     pub async fn body(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
-        let room = free(&role.bodies, kib.min(OF_ROLE as u32)).await?;
+        let room = free(&role.bodies, kib).await?;
         Ok(Room(role, room))
     }
 

@@ -1,5 +1,6 @@
 //! What the requests of one role hold, and how long they took.
 
+use super::state::LARGEST_BODY;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +12,10 @@ const TOGETHER: usize = 3;
 /// `lock_timeout` of requests, because a request that fails at this timeout must count as slow too.
 pub(super) const LONG: Duration = Duration::from_secs(1);
 pub(super) const SLOW_FOR: Duration = Duration::from_secs(60);
-/// Memory limit of each role in KiB. It applies separately to large request bodies, unread answers and forms.
+/// Memory limit of a role's large request bodies in KiB: of two requests that wait or run, and of two that arrive.
+/// Otherwise, requests that wait for their role's permits would keep the memory that bodies of other roles need.
+pub(super) const BODIES_OF_ROLE: usize = 4 * LARGEST_BODY / 1024;
+/// Memory limit of each role in KiB. It applies separately to unread answers and forms.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub(super) struct Role {
@@ -30,7 +34,7 @@ pub(super) struct Role {
 impl Role {
     pub(super) fn new() -> Self {
         let [requests, reads, changes, bodies, answers, forms] =
-            [TOGETHER, EACH, EACH, OF_ROLE, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
+            [TOGETHER, EACH, EACH, BODIES_OF_ROLE, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
         let [long_read, long_change] = [Mutex::default(), Mutex::default()];
         let (spent, held) = (Mutex::default(), AtomicUsize::new(0));
         Role { requests, reads, changes, long_read, long_change, spent, held, bodies, answers, forms }
