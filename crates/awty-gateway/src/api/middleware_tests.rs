@@ -109,7 +109,7 @@ async fn bodies_of_one_role_have_a_bound() {
 #[tokio::test]
 async fn bodies_whose_requests_wait_for_their_role_leave_room_for_other_roles() {
     let api = api();
-    let waits = handled(&api, || std::future::pending());
+    let waits = handled(&api, std::future::pending);
     let waiting = (0..4 * 32).map(|number| {
         let router = waits.clone().layer(Extension(Asker::of(&format!("waits {}", number % 4))));
         tokio::spawn(async move { posted(router, "Transfer-Encoding: chunked", "2\r\nab\r\n0\r\n\r\n").await })
