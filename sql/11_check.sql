@@ -40,7 +40,7 @@ COMMENT ON COLUMN awty.future_job.next_check_at IS 'Slot at which the check is d
 COMMENT ON COLUMN awty.future_job.check_count IS 'Completed runs of this check before this one';
 COMMENT ON COLUMN awty.future_job.attempt IS 'Failed runs in a row';
 COMMENT ON COLUMN awty.future_job.held IS 'True if the check does not run until awty.release(), because of awty.hold(), which may have an end, or because the server went down awty.max_crashes times while the check ran';
-COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Role that scheduled the check';
+COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Role that scheduled the check; if awty.watch() has given the rule of the check to another role since, that role';
 COMMENT ON COLUMN awty.future_job.scheduled_at IS 'Time of awty.schedule()';
 COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';
 

@@ -119,7 +119,7 @@ COMMENT ON COLUMN awty.alert.due_at IS 'Time at which the row became late: since
 COMMENT ON COLUMN awty.alert.raised_at IS 'Time at which the alert was raised; NULL while its level is 0';
 COMMENT ON COLUMN awty.alert.escalated_at IS 'Time at which the alert last rose to a higher level; NULL: it has not risen';
 COMMENT ON COLUMN awty.alert.cleared_at IS 'Time at which the row met the condition, was deleted or was no longer late; NULL: the row is late';
-COMMENT ON COLUMN awty.alert.role IS 'Role of the rule when the alert was raised';
+COMMENT ON COLUMN awty.alert.role IS 'Role of the rule; if the alert is cleared, the role that the rule had then';
 COMMENT ON COLUMN awty.alert.told IS 'How often the alert was told, to call and notify if the rule has them. If several levels are due, only the highest is raised and told';
 COMMENT ON COLUMN awty.alert.told_at IS 'Time of the last telling; NULL: the alert has not been told, or not since awty.release()';
 COMMENT ON COLUMN awty.alert.reminded_at IS 'Time of the last reminder; NULL: there was none';

@@ -87,8 +87,7 @@ fn watch_table(args: &Args) -> Result<Text> {
         None => false,
     };
     if replaces {
-        drop(job::lock(&name)); // waits before drop_all() locks the table against reads
-        rule_check::lock_special(&name, [BACKFILL, SWEEP]);
+        hand_over::lock(&name, terms.role); // waits before drop_all() locks the table against reads
     }
     rule_objects::drop_all(&name, &table);
     let mut expressions = vec![("until", &there)];
@@ -321,7 +320,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         let old = rights::job(name)?;
         if old.role != terms.role {
             check_quota(terms.role)?;
-            hand_over::job(old, terms.role);
+            hand_over::job(old, terms.role)?;
         }
     } else {
         check_quota(terms.role)?;

@@ -38,6 +38,11 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
 /// table would also wait for the other transactions.
 fn lock(name: &Text) {
     drop(job::lock(name));
+    lock_open(name);
+}
+
+/// Locks the rule's checks and open alerts. The caller must have locked the job.
+pub fn lock_open(name: &Text) {
     rule_check::waiting_for(name, || {
         future_job::lock_job(name, None);
         alert::lock_all(name);

@@ -1,14 +1,29 @@
-use crate::error;
+use super::statements::{alert, rule_check};
+use super::{BACKFILL, SWEEP, end_rule};
+use crate::error::{self, Result, WatchError};
 use crate::pg::catalog;
+use crate::pg::subtransaction::has_one_snapshot;
+use crate::pg::text::Text;
 use crate::repeat::statements::repetition;
 use crate::store::job::{self, Job};
 use crate::store::right;
 use pgrx::pg_sys;
 
+/// Locks the job of a rule that is replaced, and the rows that [`job`] changes if the rule gets another role.
+pub fn lock(rule: &Text, role: pg_sys::Oid) {
+    match job::lock(rule) {
+        Some(Ok(job)) if job.role != role => end_rule::lock_open(rule),
+        _ => rule_check::lock_special(rule, [BACKFILL, SWEEP]),
+    }
+}
+
 /// Gives a rule's job to another role, which may not trust the former role. Ends rights and repetitions that the former
 /// role has given, and tells its channel of no problems any more. A repetition would show its role when rows are late.
 /// A check of a repetition stays, because it may be the check of a row.
-pub fn job(job: Job, role: pg_sys::Oid) {
+///
+/// Also gives the open alerts and the pending checks to the new role, because each role may read its own. The caller
+/// must have locked these rows.
+pub fn job(job: Job, role: pg_sys::Oid) -> Result<()> {
     let had_rights = right::remove_all(&job.name);
     let had_repetitions = job.repeats && job::waiting_for(&job.name, || repetition::remove_job(&job.name));
     if had_rights || had_repetitions {
@@ -18,5 +33,11 @@ pub fn job(job: Job, role: pg_sys::Oid) {
             job.name
         ));
     }
+    rule_check::set_scheduled_by(&job.name, role);
+    alert::set_role(&job.name, role);
+    if has_one_snapshot() && rule_check::is_any_of_others(&job.name, role) {
+        return Err(WatchError::Changed { rule: job.name.to_string() }.into());
+    }
     job::update(&Job { role, registered_by: catalog::current_role(), notify: None, ..job });
+    Ok(())
 }

@@ -301,3 +301,47 @@ fn a_former_member_runs_no_code_as_the_role() {
     field.sql("postgres", "GRANT team TO mallory");
     field.run("mallory", "teams").is_done();
 }
+
+#[test]
+fn an_old_owner_sees_no_open_alert_and_no_check_of_a_rule_that_the_new_one_replaced() {
+    let field = Field::new();
+    field.cluster.create_user(DB, "bob");
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.orders (id bigint PRIMARY KEY, at timestamptz, s text);
+         INSERT INTO alice.orders SELECT n, now() - interval '2 h' FROM generate_series(1, 3) AS n;
+         INSERT INTO alice.orders VALUES (4, now())",
+    );
+    let watch = |rest| {
+        format!(
+            "SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '1 h', escalate => '{{1 day}}', {rest})"
+        )
+    };
+    field.sql("alice", &watch("existing => 'all'"));
+    let all_are_known = "SELECT (SELECT count(*) FROM awty.alert) = 3
+        AND (SELECT count(*) FROM awty.future_job WHERE entity_name = 'orders') = 4";
+    field.cluster.await_sql(DB, "three alerts and four checks", all_are_known);
+    field.sql("alice", "UPDATE alice.orders SET s = 'y' WHERE id = 1; SELECT awty.hold('orders', '2')");
+    field.cluster.await_sql(
+        DB,
+        "the end of the first check",
+        "SELECT count(*) = 3 FROM awty.future_job WHERE entity_name = 'orders'",
+    );
+    field.sql("postgres", "GRANT ALL ON SCHEMA alice TO bob; ALTER TABLE alice.orders OWNER TO bob");
+    let replace = watch("existing => 'none', replace => true");
+    let mut alice = field.client("alice");
+    alice.batch_execute("BEGIN; SELECT awty.hold('orders', '3')").unwrap();
+    field.refused("bob", &replace, "55P03");
+    alice.batch_execute("COMMIT").unwrap();
+    field.sql("bob", &replace);
+    let seen = |role| -> String {
+        field.one(
+            role,
+            "SELECT concat_ws(' ', (SELECT string_agg(entity_key, ',' ORDER BY entity_key) FROM awty.alert WHERE cleared_at IS NULL),
+                 (SELECT count(*) FROM awty.late), (SELECT string_agg(entity_key, ',' ORDER BY entity_key) FROM awty.future_job
+                 WHERE entity_name = 'orders'), (SELECT count(*) FROM awty.alert WHERE cleared_at IS NOT NULL))",
+        )
+    };
+    assert_eq!((seen("alice").as_str(), seen("bob").as_str()), ("0 1", "2,3 2 2,3,4 0"));
+    assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 0);
+}

@@ -175,6 +175,11 @@ statement! {
     c"SELECT a.id FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL ORDER BY a.entity_key FOR UPDATE"
 }
 
+statement! {
+    pub fn set_role(rule: &Text, role: pg_sys::Oid) = query,
+    c"UPDATE awty.alert SET role = $2 WHERE rule = $1 AND cleared_at IS NULL"
+}
+
 pub fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()

@@ -2,7 +2,7 @@ use crate::error::WatchError;
 use crate::pg::text::Text;
 use crate::rule::statements::rule::Rule;
 use crate::store::patience;
-use crate::store::typed::{Outcome, row, statement};
+use crate::store::typed::{Outcome, is_true, row, statement};
 use awty_core::Time;
 use pgrx::pg_sys;
 
@@ -100,6 +100,24 @@ statement! {
           SELECT p.entity_key FROM awty.future_job AS p
           WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1 FOR UPDATE SKIP LOCKED
       ) AS f"
+}
+
+statement! {
+    /// Rewrites all checks of the rule, so that concurrent runs of the checks are rolled back. The caller must have locked
+    /// the checks.
+    pub fn set_scheduled_by(rule: &Text, role: pg_sys::Oid) = query,
+    c"UPDATE awty.future_job AS f SET scheduled_by = $2
+      WHERE f.id = ANY (ARRAY(SELECT p.id FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held
+                              UNION ALL
+                              SELECT q.id FROM awty.future_job AS q WHERE q.job = $1 AND q.held))"
+}
+
+statement! {
+    /// Returns whether the rule has a check or an open alert of another role.
+    pub fn is_any_of_others(rule: &Text, role: pg_sys::Oid) -> bool = query_latest(is_true),
+    c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.role <> $2)
+          OR EXISTS (SELECT FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held AND p.scheduled_by <> $2)
+          OR EXISTS (SELECT FROM awty.future_job AS q WHERE q.job = $1 AND q.held AND q.scheduled_by <> $2)"
 }
 
 statement!(
