@@ -126,14 +126,18 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready)) = inspected {
         task(here, keep::read_back);
     }
-    if let Ok(Some(State::Ready | State::Held)) = inspected
+    if let Ok(Some(state @ (State::Ready | State::Held))) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
         // Creates the daily partitions early. Otherwise, rows of a day without a partition go to the default partition,
         // and must be moved later.
         //
-        // A database whose checks are held needs partitions too, because logical replication may insert rows.
-        task(here, make_first_partitions);
+        // A database whose checks are held needs partitions too, because logical replication may insert rows. It is not
+        // looked after, so it gets all partitions here.
+        match state {
+            State::Held => make_partitions(here),
+            _ => drop(task(here, make_first_partitions)),
+        }
     }
     inspected.inspect(|found| {
         shmem::write(|shared| shared.forget_names(&gone));
