@@ -5,7 +5,8 @@
 use super::auth::Asker;
 use super::permits::{Room, Seen};
 use super::problem::{Again, Problem};
-use super::state::{Api, LARGEST_BODY, SMALL};
+use super::role::LARGEST_BODY;
+use super::state::{Api, SMALL};
 use super::unread;
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};

@@ -1,11 +1,11 @@
 //! What the requests of one role hold, and how long they took.
 
-use super::state::LARGEST_BODY;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
+pub(super) const LARGEST_BODY: usize = 512 * 1024;
 pub(super) const EACH: usize = 2;
 const TOGETHER: usize = 3;
 /// A role whose request takes at least this long counts as slow for [`SLOW_FOR`]. The limit is at most the

@@ -8,7 +8,6 @@ use crate::net::guard::Shared;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-pub(super) const LARGEST_BODY: usize = 512 * 1024;
 /// Request bodies and answers of at most this size do not count against the memory limits, so they never wait for
 /// memory.
 pub(super) const SMALL: usize = 16 * 1024;
