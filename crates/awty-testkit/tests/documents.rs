@@ -20,6 +20,7 @@ const FOLDERS: &[&str] = &[
     "crates/awty-core/src",
     "crates/awty-core/src/repeat",
     "crates/awty-core/tests",
+    "crates/awty-gateway/src/db",
     "crates/awty-gateway/tests/gateway",
     "crates/awty-gateway/src",
     "crates/awty-gateway/src/api",
