@@ -110,14 +110,11 @@ unsafe extern "C-unwind" fn parameter(
     if !found.is_null() {
         return std::ptr::null_mut();
     }
-    // SAFETY: `set_up` has stored the row, and only nodes with the tag `T_String` are read as strings.
+    // SAFETY: `set_up` has stored the row, and the parser passes a valid reference.
     unsafe {
         let row = &*(*state).p_ref_hook_state.cast::<Row>();
         let fields = PgList::<pg_sys::Node>::from_pg((*reference).fields);
-        let word = |node: *mut pg_sys::Node| {
-            ((*node).type_ == pg_sys::NodeTag::T_String).then(|| CStr::from_ptr((*node.cast::<pg_sys::String>()).sval))
-        };
-        let Some(words) = fields.iter_ptr().map(word).collect::<Option<Vec<&CStr>>>() else {
+        let Some(words) = fields.iter_ptr().map(|node| word(node)).collect::<Option<Vec<&CStr>>>() else {
             return std::ptr::null_mut();
         };
         let name = match words[..] {
@@ -128,15 +125,34 @@ unsafe extern "C-unwind" fn parameter(
         };
         let is_named = |column: &Column| *text::server(&column.name) == *name;
         let Some(place) = row.columns.iter().position(is_named) else { return std::ptr::null_mut() };
-        let kind = row.columns[place].kind;
+        new_param(place as i32 + 1, row.columns[place].kind, (*reference).location)
+    }
+}
+
+/// Returns the text of a string node, and nothing for another node.
+///
+/// # Safety
+///
+/// The node must be the parser's, and must live as long as the text.
+pub unsafe fn word<'a>(node: *mut pg_sys::Node) -> Option<&'a CStr> {
+    // SAFETY: only nodes with the tag `T_String` are read as strings.
+    unsafe {
+        ((*node).type_ == pg_sys::NodeTag::T_String).then(|| CStr::from_ptr((*node.cast::<pg_sys::String>()).sval))
+    }
+}
+
+/// Returns the parser's node for a parameter of a function or a statement.
+pub fn new_param(number: i32, kind: pg_sys::Oid, location: i32) -> *mut pg_sys::Node {
+    // SAFETY: the new node has the size and the tag of a parameter.
+    unsafe {
         let param = pg_sys::palloc0(size_of::<pg_sys::Param>()).cast::<pg_sys::Param>();
         (*param).xpr.type_ = pg_sys::NodeTag::T_Param;
         (*param).paramkind = pg_sys::ParamKind::PARAM_EXTERN;
-        (*param).paramid = place as i32 + 1;
+        (*param).paramid = number;
         (*param).paramtype = kind;
         (*param).paramtypmod = -1;
         (*param).paramcollid = pg_sys::get_typcollation(kind);
-        (*param).location = (*reference).location;
+        (*param).location = location;
         param.cast()
     }
 }

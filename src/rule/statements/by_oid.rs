@@ -5,6 +5,7 @@
 //! inserts the call.
 
 use super::names::{self, Names};
+use crate::pg::sql_function::{new_param, word};
 use crate::pg::{text, unbound};
 use pgrx::{PgList, pg_guard, pg_sys};
 use std::cell::Cell;
@@ -168,15 +169,7 @@ unsafe extern "C-unwind" fn parameter(
         let place = usize::try_from(number - 1).ok();
         // For a null pointer, the parser raises an error.
         let Some(&kind) = place.and_then(|place| types.get(place)) else { return std::ptr::null_mut() };
-        let param = pg_sys::palloc0(size_of::<pg_sys::Param>()).cast::<pg_sys::Param>();
-        (*param).xpr.type_ = pg_sys::NodeTag::T_Param;
-        (*param).paramkind = pg_sys::ParamKind::PARAM_EXTERN;
-        (*param).paramid = number;
-        (*param).paramtype = kind;
-        (*param).paramtypmod = -1;
-        (*param).paramcollid = pg_sys::get_typcollation(kind);
-        (*param).location = (*reference).location;
-        param.cast()
+        new_param(number, kind, (*reference).location)
     }
 }
 
@@ -190,15 +183,12 @@ unsafe extern "C-unwind" fn function_for(
     state: *mut pg_sys::ParseState,
     reference: *mut pg_sys::ColumnRef,
 ) -> *mut pg_sys::Node {
-    // SAFETY: the parser passes a valid column reference, and only nodes with the tag `T_String` are read as strings.
+    // SAFETY: the parser passes a valid column reference.
     unsafe {
         let fields = PgList::<pg_sys::Node>::from_pg((*reference).fields);
-        let word = |place| {
-            let node = fields.get_ptr(place).filter(|node| (**node).type_ == pg_sys::NodeTag::T_String)?;
-            Some(CStr::from_ptr((*node.cast::<pg_sys::String>()).sval))
-        };
-        let number = || word(1)?.to_str().ok()?.parse::<u32>().ok();
-        let (Some(_), Some(number), Some(row)) = (word(0).filter(|mark| *mark == MARK), number(), fields.get_ptr(2))
+        let word_at = |place| fields.get_ptr(place).and_then(|node| word(node));
+        let number = || word_at(1)?.to_str().ok()?.parse::<u32>().ok();
+        let (Some(_), Some(number), Some(row)) = (word_at(0).filter(|mark| *mark == MARK), number(), fields.get_ptr(2))
         else {
             return std::ptr::null_mut();
         };

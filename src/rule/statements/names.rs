@@ -16,7 +16,7 @@ use crate::pg::{catalog, procedure};
 use pgrx::{PgList, pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 
-/// What the names in a statement have to mean.
+/// Objects that the names in a statement must mean.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Names {
     /// Name of the table, for the message of an error.

@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const FULL: &str = "10s";
 const SHORT: &str = "2s";
 const MANY: usize = 1_000;
+
 #[derive(Default)]
 pub struct Permits {
     roles: Mutex<HashMap<String, Arc<Role>>>,

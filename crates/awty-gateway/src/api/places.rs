@@ -2,8 +2,8 @@
 //! taken the least time. Otherwise, requests of many roles that take just less than a second each would delay the
 //! requests of other roles by seconds.
 //!
-//! Invariant: a role that waits counts as at most [`LONG`] behind the role that has taken the least time. So the longest
-//! wait depends on the number of waiting roles, and not on what a role has taken before.
+//! Invariant: a role that waits counts as at most [`LONG`] behind the role that has taken the least time. So the number
+//! of waiting roles alone limits the longest wait.
 
 use super::problem::{Problem, stopping};
 use super::role::{LONG, Role};

@@ -1,4 +1,4 @@
-//! What the requests of one role hold, and how long they took.
+//! Limits of the requests of one role, and the time that these requests took.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -78,9 +78,11 @@ impl Db {
             .await
     }
 
-    /// Begins the transaction of a request. `limit` is the time limit of each statement. Both permits are released when the transaction ends. If the gateway must
-    /// terminate the session, it releases `place` at once, but `of_role` only after the session has ended, because a
-    /// running function may ignore the termination.
+    /// Begins the transaction of a request. `limit` is the time limit of each statement.
+    ///
+    /// Both permits are released when the transaction ends. If the gateway must terminate the session, it releases
+    /// `place` at once, but `of_role` only after the session has ended, because a running function may ignore the
+    /// termination.
     pub async fn begin(
         &self,
         role: &str,
