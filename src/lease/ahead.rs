@@ -19,9 +19,13 @@ thread_local! {
     static COUNTED: RefCell<HashMap<Text, i64>> = RefCell::default();
 }
 
-pub fn of_jobs(jobs: &[Job], now: Time, with_targets: bool) -> impl Iterator<Item = (&Job, Ahead, Live)> {
+pub fn of_jobs(
+    jobs: &[Job],
+    is_shared: bool,
+    now: Time,
+    with_targets: bool,
+) -> impl Iterator<Item = (&Job, Ahead, Live)> {
     let few = (MOST / i64::try_from(jobs.len()).unwrap_or(MOST).max(1)).max(FEW_AT_LEAST);
-    let is_shared = jobs.len() > 1;
     let mut in_order: Vec<&Job> = jobs.iter().filter(|job| !job.paused).collect();
     COUNTED.with_borrow(|counted| in_order.sort_by_key(|job| counted.get(&job.name).copied()));
     let mut left = MOST;

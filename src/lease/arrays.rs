@@ -36,12 +36,15 @@ pub fn each(args: &Args, index: usize, element: Element, argument: &'static str,
     Ok(values)
 }
 
-pub fn jobs(args: &Args) -> Result<Vec<Job>> {
+/// Returns the jobs, and whether a claim of them has the limits of a claim of several jobs. A job that is named twice
+/// has them as well: so the gateway claims from one of its many jobs.
+pub fn jobs(args: &Args) -> Result<(Vec<Job>, bool)> {
     const ARGUMENT: &str = "jobs";
     let names = elements(args.datum(0).ok_or(Error::Null { argument: ARGUMENT })?, TEXT, ARGUMENT)?;
     if names.len() > MAX_CLAIMED_JOBS {
         return Err(LeaseError::TooMany { argument: ARGUMENT, max: MAX_CLAIMED_JOBS }.into());
     }
+    let is_shared = names.len() > 1;
     let mut jobs = Vec::with_capacity(names.len());
     for name in names {
         // SAFETY: the datum is an element of an array of texts.
@@ -52,5 +55,5 @@ pub fn jobs(args: &Args) -> Result<Vec<Job>> {
     }
     jobs.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     jobs.dedup_by(|one, other| one.name == other.name);
-    Ok(jobs)
+    Ok((jobs, is_shared))
 }

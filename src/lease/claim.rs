@@ -49,7 +49,7 @@ fn claim(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorRepor
 
 fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     rights::gate_lease("awty.claim()")?;
-    let jobs = arrays::jobs(args)?;
+    let (jobs, is_shared) = arrays::jobs(args)?;
     let worker = args.name(1, "worker", MAX_WORKER)?;
     let max = args.get::<i32>(2).ok_or(Error::Null { argument: "max" })?;
     if !(1..=MAX_CLAIM).contains(&max) {
@@ -60,11 +60,11 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     let mut served = HashSet::new();
     if let Some(able_since) = able_since(here) {
         let now = clock::now();
-        let ahead = ahead::of_jobs(&jobs, now, false);
+        let ahead = ahead::of_jobs(&jobs, is_shared, now, false);
         let due = ahead.filter(|(_, ahead, _)| ahead.is_due).map(|(job, ..)| job).collect();
-        let claim = Claim { here, able_since, worker: &worker, jobs: jobs.len(), max: max.unsigned_abs() as usize };
-        let turns: Vec<Turn> =
-            lock_claims(due, jobs.len() == 1).into_iter().filter_map(|job| claim.choose(job)).collect();
+        let max = max.unsigned_abs() as usize;
+        let claim = Claim { here, able_since, worker: &worker, jobs: jobs.len(), is_shared, max };
+        let turns: Vec<Turn> = lock_claims(due, is_shared).into_iter().filter_map(|job| claim.choose(job)).collect();
         for (turn, due) in claim.pick(turns) {
             served.insert(turn.job.name.clone());
             claim.give(&turn, due, &sink);
@@ -86,12 +86,12 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
 
 /// A claim of several jobs skips a job that another transaction is claiming, because the other transaction may take
 /// long.
-fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
+fn lock_claims(jobs: Vec<&Job>, is_shared: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
     let number = |job: &Job| lock::of_claims(identity, job.name.as_bytes());
     let mut locked: Vec<&Job> = jobs.iter().copied().filter(|job| claim_lock::try_take(leases, number(job))).collect();
-    if let (true, true, Some(first)) = (is_alone, locked.is_empty(), jobs.first()) {
+    if let (false, true, Some(first)) = (is_shared, locked.is_empty(), jobs.first()) {
         claim_lock::take(leases, number(first));
         locked.push(first);
     }
@@ -105,6 +105,7 @@ struct Claim<'a> {
     able_since: Time,
     worker: &'a Text,
     jobs: usize,
+    is_shared: bool,
     max: usize,
 }
 
@@ -123,7 +124,7 @@ impl Claim<'_> {
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
         let until = self.until(&job);
-        let mut left = if self.jobs == 1 { ROUNDS * AT_LEAST } else { (SHARED / self.jobs.max(1)).max(FEWEST) };
+        let mut left = if self.is_shared { (SHARED / self.jobs.max(1)).max(FEWEST) } else { ROUNDS * AT_LEAST };
         let over = lease::overdue_of(&job.name, now, expire::PIECE.min(left as i64));
         if !over.is_empty() {
             expire::book(&job, &over, now, until);
@@ -175,7 +176,7 @@ impl Claim<'_> {
     /// jobs of a claim share `SHARED_TIME` equally.
     fn until(&self, job: &Job) -> Option<Mono> {
         let jobs = u32::try_from(self.jobs).unwrap_or(u32::MAX);
-        (jobs > 1 && job.repeats).then(|| clock::mono().plus(SHARED_TIME / jobs))
+        (self.is_shared && job.repeats).then(|| clock::mono().plus(SHARED_TIME / jobs))
     }
 
     /// Returns the checks that background workers are running. Such a run may have started before the job was given to

@@ -42,13 +42,13 @@ fn is_claimed_of(job: &Job) -> bool {
 
 fn next_claim(args: &Args) -> Result<Option<Interval>> {
     rights::gate_lease("awty.next_claim_in()")?;
-    let jobs = arrays::jobs(args)?;
+    let (jobs, is_shared) = arrays::jobs(args)?;
     let here = catalog::database();
     let is_open = settings::enabled()
         && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
     let now = clock::now();
     let mut first = Ahead::default();
-    for (job, mut ahead, live) in ahead::of_jobs(if is_open { &jobs } else { &[] }, now, true) {
+    for (job, mut ahead, live) in ahead::of_jobs(if is_open { &jobs } else { &[] }, is_shared, now, true) {
         if ahead.is_due && targets::any(&job.name) {
             let oldest = lease::due(&job.name, now, LOOK, &live);
             let is_all = oldest.len() < LOOK;
@@ -64,7 +64,7 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
                 ahead.expiry = ahead.expiry.into_iter().chain(soon).min();
             }
         }
-        if ahead.is_due && jobs.len() > 1 && is_claimed_of(job) {
+        if ahead.is_due && is_shared && is_claimed_of(job) {
             ahead.is_due = false;
             ahead.expiry = ahead.expiry.into_iter().chain(now.checked_add_signed(BUSY)).min();
         }

@@ -194,6 +194,12 @@ fn checks_that_search_long_delay_no_claim_of_several_jobs() {
     // The claim stops at its time limit before it reaches its limit of 500 checks, because each of these checks takes
     // long.
     assert!((1..400).contains(&ended), "{ended} checks have ended");
+    // A gateway that claims from one of its jobs names it twice.
+    let claimed: i64 = field.one("postgres", "SELECT count(*) FROM awty.claim('{slow,slow}', 'w')");
+    assert_eq!(claimed, 0);
+    let left: i64 =
+        field.one("postgres", "SELECT count(*) FROM awty.future_job WHERE job = 'slow' AND next_check_at < now()");
+    assert!((1..600 - ended).contains(&left), "{left} late checks are left");
 }
 
 /// The rule has a second level after one day, so that a row at level 1 still has a pending check for the second level.

@@ -215,7 +215,8 @@ fn a_job_with_ten_thousand_leases_delays_no_claim_of_several_jobs() {
                SELECT jsonb_populate_record(l, jsonb_build_object('lease', n, 'id', -n)) AS l
                FROM awty_internal.lease AS l, generate_series(1, 9999) AS n) AS copy"],
     );
-    let claimable = "SELECT awty.next_claim_in('{mail}') = '0' AND awty.next_claim_in('{mail,post}') > '0'";
+    let claimable = "SELECT awty.next_claim_in('{mail}') = '0' AND awty.next_claim_in('{mail,post}') > '0'
+                         AND awty.next_claim_in('{mail,mail}') > '0'";
     shop.await_true("only a claim of one job", claimable);
     let of_several = "SELECT FROM awty.claim('{mail,post}', 'tester')";
     assert_eq!(shop.client().query(of_several, &[]).unwrap().len(), 0);

@@ -13,12 +13,6 @@ use tokio::time::{Instant, sleep};
 /// gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
-/// Longest wait for a lock of a claim. A claim of several jobs skips jobs that another transaction is claiming, but a
-/// claim of one job waits for the transaction. The wait is short if the gateway has other jobs as well.
-const WAIT: &str = "10s";
-const SHORT_WAIT: &str = "10ms";
-const LOCK_TIMEOUT: &str = "55P03";
-
 /// Pause before the gateway tries again to give back leases that were locked.
 const LOCKED: Duration = Duration::from_millis(100);
 
@@ -63,12 +57,7 @@ impl Worker {
     ) -> Result<usize, Trouble> {
         let asked = i32::try_from(permits.len()).unwrap_or(1);
         let start = Instant::now();
-        let is_short = jobs.len() == 1 && self.locked_view().jobs.len() > 1;
-        let wait = if is_short { SHORT_WAIT } else { WAIT };
-        let leases = match self.db.claim(jobs, &self.name, asked, wait).await {
-            Err(trouble) if is_short && trouble.is(LOCK_TIMEOUT) => Vec::new(),
-            claimed => claimed?,
-        };
+        let leases = self.db.claim(&self.named(jobs), &self.name, asked).await?;
         self.metrics.claim(start.elapsed(), leases.len());
         let count = leases.len();
         if count > 0 {
