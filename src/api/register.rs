@@ -8,7 +8,6 @@ use crate::function::{self, Signature};
 use crate::lease::statements::{lease, target};
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations};
-use crate::repeat::statements::repetition;
 use crate::rule::statements::rule;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
@@ -200,13 +199,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     // Lock order: like a claim, takes the job's claim lock before it locks rows, so that the two cannot deadlock.
     lock_claims(&name);
     Ok(job::waiting_for(&name, || {
-        let mut count = watch::end_rule::checks(&name);
-        if repeats {
-            repetition::remove_job(&name);
-            // Searches for checks again, because a run may have inserted a schedule's next check after the first search
-            // began.
-            count += watch::end_rule::checks(&name);
-        }
+        let count = watch::end_rule::checks_and_repetitions(&name, repeats);
         job::delete(&name);
         target::forget_job(&name);
         count

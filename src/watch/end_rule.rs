@@ -4,6 +4,7 @@ use super::statements::{alert, cleared_alert, rule_check, stop};
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
 use crate::pg::{clock, table, table_lock};
+use crate::repeat::statements::repetition;
 use crate::rule::statements::rule::{self, Rule};
 use crate::rule::statements::{rule_function, rule_objects};
 use crate::shmem::wakeup;
@@ -17,12 +18,12 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     if table::describe(rule.relation).is_some() {
         table_lock::against_writes(rule.relation);
     }
-    lock(&rule.name);
+    let repeats = lock(&rule.name);
     if let Some(table) = table::describe(rule.relation) {
         rule_objects::drop_all(&rule.name, &table);
     }
     let name: &Text = &rule.name;
-    let count = checks(name);
+    let count = job::waiting_for(name, || checks_and_repetitions(name, repeats));
     cleared_alert::clear_all(name, clock::now());
     seen_all(name)?;
     job::delete(name);
@@ -32,13 +33,15 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// Locks the rule's job, checks and alerts. Waits at most `PATIENCE` for each lock of another transaction.
+/// Locks the rule's job, checks and alerts. Waits at most `PATIENCE` for each lock of another transaction. Returns
+/// whether the job may have repetitions: if its row is invalid, nobody knows.
 ///
 /// The caller drops the rule's triggers only afterwards, because dropping them locks the table, and readers of the
 /// table would also wait for the other transactions.
-fn lock(name: &Text) {
-    drop(job::lock(name));
+fn lock(name: &Text) -> bool {
+    let repeats = !job::lock(name).is_some_and(|job| job.is_ok_and(|job| !job.repeats));
     lock_open(name);
+    repeats
 }
 
 /// Locks the rule's checks and open alerts. The caller must have locked the job.
@@ -62,7 +65,19 @@ pub fn seen_all(rule: &Text) -> Result<(), Unseen> {
     if has_one_snapshot() && alert::is_any_open(rule) { Err(Unseen) } else { Ok(()) }
 }
 
-pub fn checks(job: &Text) -> i64 {
+/// Ends everything that would run a job of the same name later.
+pub fn checks_and_repetitions(job: &Text, repeats: bool) -> i64 {
+    let mut count = checks(job);
+    if repeats {
+        repetition::remove_job(job);
+        // Searches for checks again, because a run may have inserted a repetition's next check after the first search
+        // began.
+        count += checks(job);
+    }
+    count
+}
+
+fn checks(job: &Text) -> i64 {
     checks_of(job, None)
 }
 

@@ -345,3 +345,21 @@ fn an_old_owner_sees_no_open_alert_and_no_check_of_a_rule_that_the_new_one_repla
     assert_eq!((seen("alice").as_str(), seen("bob").as_str()), ("0 1", "2,3 2 2,3,4 0"));
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 0);
 }
+
+/// A later job of the same name would run for these repetitions.
+#[test]
+fn unwatch_leaves_no_repetition_to_a_later_owner_of_the_name() {
+    let field = Field::new();
+    field.cluster.create_user(DB, "bob");
+    field.sql("alice", "CREATE TABLE alice.orders (id bigint PRIMARY KEY, at timestamptz, s text)");
+    let watch = "SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '1 h')";
+    field.sql(
+        "alice",
+        &format!("{watch}; SELECT awty.repeat('orders', every => '1 h', entity_name => 'orders', entity_key => '4')"),
+    );
+    field.sql("postgres", "GRANT ALL ON SCHEMA alice TO bob; ALTER TABLE alice.orders OWNER TO bob");
+    field.sql("bob", &format!("BEGIN; SELECT awty.unwatch('orders'); {watch}; COMMIT"));
+    let left = "SELECT (SELECT count(*) FROM awty_internal.repetition) + (SELECT count(*) FROM awty.future_job
+                    WHERE entity_key = '4')";
+    assert_eq!(field.one::<i64>("postgres", left), 0);
+}
