@@ -1,9 +1,10 @@
 //! While no check is due, a round of the claim loop runs only one SQL statement.
 
 use super::aside::is_of_a_job;
+use super::fair_share::{Supply, fair_share_of};
 use super::room::ReservedRoom;
 use super::take::GONE;
-use super::{Activity, Worker, fair_share::fair_share};
+use super::{Activity, InFlight, Worker, room};
 use crate::db::Trouble;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -85,8 +86,7 @@ impl Worker {
         let free = self.places.available_permits();
         let left_out_now = || {
             let jobs = self.names();
-            jobs.len()
-                - fair_share(jobs, &self.calls_of_jobs(), self.places.available_permits(), self.max_in_flight).0.len()
+            jobs.len() - self.fair_share(&jobs, 0).0.len()
         };
         let enough = || self.places.available_permits() >= free + ENOUGH || (left_out > 0 && left_out_now() < left_out);
         self.freed.notified().await;
@@ -103,19 +103,33 @@ impl Worker {
     /// One of several jobs is named twice, so that its claim has the limits of a claim of several jobs. Otherwise it
     /// could take long, or wait for another transaction, and keep the calls of the other jobs waiting.
     pub(super) fn named(&self, jobs: &[String]) -> Vec<String> {
-        let is_one_of_several = jobs.len() == 1 && self.locked_view().jobs.len() > 1;
+        let is_one_of_several = jobs.len() == 1 && self.has_several();
         [jobs, if is_one_of_several { jobs } else { &[] }].concat()
     }
 
-    fn calls_of_jobs(&self) -> HashMap<String, usize> {
-        let mut calls = HashMap::new();
+    pub(super) fn has_several(&self) -> bool {
+        self.locked_view().jobs.len() > 1
+    }
+
+    /// `held` is the number of requests for which the caller has places and memory.
+    fn fair_share(&self, jobs: &[String], held: usize) -> (Vec<String>, usize) {
+        let places =
+            Supply { used: self.by_job(|_| 1), free: self.places.available_permits() + held, most: self.max_in_flight };
+        let mut used = self.by_job(|in_flight| in_flight.used.kib());
+        used.values_mut().for_each(|kib| *kib = room::requests(*kib));
+        let room = Supply { used, free: self.room.free() + held, most: room::REQUESTS };
+        fair_share_of([places, room], jobs)
+    }
+
+    fn by_job(&self, amount: impl Fn(&InFlight) -> usize) -> HashMap<String, usize> {
+        let mut sums = HashMap::new();
         for in_flight in self.locked_leases().values() {
-            match calls.get_mut(&in_flight.job) {
-                Some(count) => *count += 1,
-                None => drop(calls.insert(in_flight.job.clone(), 1)),
+            match sums.get_mut(&in_flight.job) {
+                Some(sum) => *sum += amount(in_flight),
+                None => drop(sums.insert(in_flight.job.clone(), amount(in_flight))),
             }
         }
-        calls
+        sums
     }
 
     async fn one(&self) -> Result<(OwnedSemaphorePermit, ReservedRoom), AcquireError> {
@@ -136,8 +150,7 @@ impl Worker {
         };
         let Ok((first, mut room)) = first else { return Ok(Turn::pause(PAUSES.1)) };
         let count = all.len();
-        let (jobs, asked) =
-            fair_share(all, &self.calls_of_jobs(), self.places.available_permits() + 1, self.max_in_flight);
+        let (jobs, asked) = self.fair_share(&all, 1);
         let left_out = count - jobs.len();
         if jobs.is_empty() {
             self.came_through();
@@ -149,7 +162,7 @@ impl Worker {
             for delivery in pieces {
                 match self.db.next_claim_in(&self.named(delivery)).await {
                     Ok(ahead) if !ahead.is_zero() => wait = wait.min(ahead),
-                    Err(trouble) if delivery.len() == 1 || !is_of_a_job(&trouble) => return Err(trouble),
+                    Err(trouble) if !self.has_several() || !is_of_a_job(&trouble) => return Err(trouble),
                     Ok(_) | Err(_) => due.push(delivery),
                 }
             }

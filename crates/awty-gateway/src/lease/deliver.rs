@@ -71,7 +71,7 @@ fn not_made(lateness: f64, failed: Failed) -> (Verdict, Value, Duration) {
 async fn work(
     worker: &Worker,
     lease: &mut Lease,
-    room: Option<ReservedRoom>,
+    mut room: Option<ReservedRoom>,
     queue: Duration,
     lateness: f64,
 ) -> (Verdict, Value, Duration) {
@@ -110,7 +110,11 @@ async fn work(
         }
     };
     call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
-    // `room` is the body's reserved memory, which is released as soon as the body is sent.
+    let headers: usize = call.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if let Some(room) = &mut room {
+        room.keep(call.body.len() + headers);
+    }
+    // `room` is the request's reserved memory, which is released as soon as its body is sent.
     let _without_body = match room {
         Some(room) if call.body.is_empty() => Some(room),
         Some(room) => {

@@ -1,10 +1,25 @@
-//! Keeps one tenant from taking all places for concurrent calls. Limits are per job, because each tenant is one role
-//! with one job.
+//! Keeps one tenant from taking all places for concurrent calls, or all memory for requests. Limits are per job, because
+//! each tenant is one role with one job.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const CALLS: usize = 4;
 const PART: usize = 4;
+
+/// Places for concurrent calls, or memory for requests of the largest size.
+pub(super) struct Supply {
+    pub used: HashMap<String, usize>,
+    pub free: usize,
+    pub most: usize,
+}
+
+/// Returns the jobs that have less than their share of each supply, and the maximum number of checks in one claim.
+pub(super) fn fair_share_of(supplies: [Supply; 2], jobs: &[String]) -> (Vec<String>, usize) {
+    let [places, room] = supplies.map(|supply| fair_share(jobs.to_vec(), &supply.used, supply.free, supply.most));
+    let has_room: HashSet<String> = room.0.into_iter().collect();
+    let jobs = places.0.into_iter().filter(|job| has_room.contains(job)).collect();
+    (jobs, places.1.min(room.1))
+}
 
 /// Returns the jobs from which to claim checks, and the maximum number of checks in one claim. A place allows one
 /// concurrent call. If there is only one job, its claim may fill all free places.
@@ -15,7 +30,7 @@ const PART: usize = 4;
 ///
 /// A job that has reached three quarters of its limit is left out, because its claims would be small. The size of the
 /// claim must suit the job with the most running calls, because all checks may belong to this job.
-pub(super) fn fair_share(
+fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,
     free: usize,
@@ -42,6 +57,20 @@ mod tests {
     fn shared(jobs: &[&str], calls: &[(&str, usize)], free: usize, places: usize) -> (Vec<String>, usize) {
         let calls = calls.iter().map(|(job, count)| ((*job).to_owned(), *count)).collect();
         fair_share(jobs.iter().map(|job| (*job).to_owned()).collect(), &calls, free, places)
+    }
+
+    #[test]
+    fn a_job_with_its_share_of_the_memory_is_left_out_though_it_has_few_calls() {
+        let supply = |used: &[(&str, usize)], free, most| Supply {
+            used: used.iter().map(|(job, count)| ((*job).to_owned(), *count)).collect(),
+            free,
+            most,
+        };
+        let jobs = ["a", "b"].map(str::to_owned);
+        let places = || supply(&[("a", 48)], 1_952, 2_000);
+        assert_eq!(fair_share_of([places(), supply(&[("a", 48)], 208, 256)], &jobs), (vec!["b".to_owned()], 64));
+        assert_eq!(fair_share_of([places(), supply(&[("a", 47)], 209, 256)], &jobs).0.len(), 2);
+        assert_eq!(fair_share_of([places(), supply(&[("a", 47)], 209, 256)], &jobs[..1]), (vec!["a".to_owned()], 209));
     }
 
     #[test]

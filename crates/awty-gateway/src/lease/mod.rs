@@ -53,8 +53,10 @@ pub struct Worker {
 
 pub type Answered = (Booking, OwnedSemaphorePermit);
 
+#[derive(Default)]
 struct InFlight {
     job: String,
+    used: room::Used,
     task: Option<AbortHandle>,
     /// True if the call must no longer be started: it has begun, or the gateway has returned the lease.
     begun: Arc<AtomicBool>,

@@ -1,20 +1,40 @@
-//! Invariant: a claim reserves memory before it asks for checks, so that all requests together use at most [`ROOM`]
-//! KiB.
+//! Invariant: a claim reserves memory before it asks for checks, so that all requests together use at most
+//! [`REQUESTS`] times [`LARGEST`] KiB, which is 128 MiB.
 
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// Maximum memory of all requests together, in KiB.
-const ROOM: usize = 128 * 1024;
+/// Number of requests of the largest size for which there is memory.
+pub(super) const REQUESTS: usize = 256;
 /// Memory in KiB that a claim reserves for each request before the request's size is known. Only requests of checks
 /// that were scheduled with `awty.schedule()` can be larger.
 const LARGEST: u32 = 512;
+const ROOM: usize = REQUESTS * LARGEST as usize;
 
 #[derive(Clone)]
 pub(super) struct Room(Arc<Semaphore>);
 
-pub(super) struct ReservedRoom(OwnedSemaphorePermit);
+pub(super) struct ReservedRoom {
+    permit: OwnedSemaphorePermit,
+    used: Used,
+}
+
+/// Memory in KiB that a request uses now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Used(Arc<AtomicUsize>);
+
+impl Used {
+    pub fn kib(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Converts KiB to a number of requests of the largest size.
+pub(super) fn requests(kib: usize) -> usize {
+    kib.div_ceil(LARGEST as usize)
+}
 
 impl Default for Room {
     fn default() -> Self {
@@ -24,27 +44,50 @@ impl Default for Room {
 
 impl Room {
     pub async fn one(&self) -> Result<ReservedRoom, AcquireError> {
-        Ok(ReservedRoom(self.0.clone().acquire_many_owned(LARGEST).await?))
+        Ok(ReservedRoom { permit: self.0.clone().acquire_many_owned(LARGEST).await?, used: Used::default() })
     }
 
     pub fn add_one(&self, reserved: &mut ReservedRoom) -> bool {
         let more = self.0.clone().try_acquire_many_owned(LARGEST);
-        more.map(|more| reserved.0.merge(more)).is_ok()
+        more.map(|more| reserved.permit.merge(more)).is_ok()
+    }
+
+    /// Number of requests of the largest size for which there is memory now.
+    pub fn free(&self) -> usize {
+        self.0.available_permits() / LARGEST as usize
     }
 
     pub fn is_full(&self) -> bool {
-        self.0.available_permits() < LARGEST as usize
+        self.free() == 0
     }
 }
 
 impl ReservedRoom {
     pub fn split(&mut self, bytes: usize) -> Option<ReservedRoom> {
         let needed = (bytes / 1024 + 1).min(LARGEST as usize);
-        self.0.split(needed).map(ReservedRoom)
+        let permit = self.permit.split(needed)?;
+        Some(ReservedRoom { permit, used: Used(Arc::new(AtomicUsize::new(needed))) })
+    }
+
+    /// Gives back what a request of `bytes` does not need.
+    pub fn keep(&mut self, bytes: usize) {
+        let rest = self.permit.num_permits().saturating_sub(bytes / 1024 + 1);
+        drop(self.permit.split(rest));
+        self.used.0.store(self.permit.num_permits(), Ordering::Relaxed);
+    }
+
+    pub fn used(&self) -> Used {
+        self.used.clone()
     }
 
     pub fn hold(self, body: Bytes) -> Bytes {
         Bytes::from_owner(Held { body, _room: self })
+    }
+}
+
+impl Drop for ReservedRoom {
+    fn drop(&mut self) {
+        self.used.0.store(0, Ordering::Relaxed);
     }
 }
 
@@ -86,10 +129,15 @@ mod tests {
     async fn small_bodies_leave_the_rest() {
         let room = Room::default();
         let mut reserved = room.one().await.unwrap();
-        let small = reserved.split(100).unwrap();
+        let mut small = reserved.split(100 * 1024).unwrap();
         drop(reserved);
-        assert_eq!(room.0.available_permits(), ROOM - 1);
+        let used = small.used();
+        assert_eq!((room.0.available_permits(), used.kib()), (ROOM - 101, 101));
+        small.keep(usize::MAX);
+        assert_eq!((room.0.available_permits(), used.kib()), (ROOM - 101, 101));
+        small.keep(100);
+        assert_eq!((room.0.available_permits(), used.kib()), (ROOM - 1, 1));
         drop(small);
-        assert_eq!(room.0.available_permits(), ROOM);
+        assert_eq!((room.0.available_permits(), used.kib()), (ROOM, 0));
     }
 }

@@ -26,7 +26,7 @@ impl Worker {
     ) -> Result<usize, Trouble> {
         let is_gone = |trouble: &Trouble| GONE.iter().any(|sqlstate| trouble.is(sqlstate));
         let together = match self.take(jobs, permits, room).await {
-            Err(trouble) if jobs.len() > 1 && is_of_a_job(&trouble) && !is_gone(&trouble) => trouble,
+            Err(trouble) if self.has_several() && is_of_a_job(&trouble) && !is_gone(&trouble) => trouble,
             taken => return taken,
         };
         let (mut count, mut is_good) = (0, false);
@@ -40,7 +40,7 @@ impl Worker {
                 Err(trouble) => return Err(trouble),
             }
         }
-        if is_good { Ok(count) } else { Err(together) }
+        if is_good || jobs.len() == 1 { Ok(count) } else { Err(together) }
     }
 
     fn put_aside(&self, job: &str, trouble: &Trouble) {
@@ -71,8 +71,7 @@ impl Worker {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
         // Heartbeats extend these leases from now on, because the next statement may take long.
         for lease in &leases {
-            let in_flight =
-                InFlight { job: lease.delivery.job.clone(), task: None, begun: Arc::default(), answered: false };
+            let in_flight = InFlight { job: lease.delivery.job.clone(), ..InFlight::default() };
             self.locked_leases().insert(lease.lease, in_flight);
         }
         let known = if self.has_http() { self.define(leases).await } else { Ok(leases) };
@@ -89,9 +88,11 @@ impl Worker {
             let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
             let Some(begun) = begun else { continue };
             let reserved = room.split(filled_size(&lease));
+            let used = reserved.as_ref().map(ReservedRoom::used).unwrap_or_default();
             let task = tokio::spawn(deliver(self.clone(), lease, permit, reserved, begun));
             if let Some(in_flight) = self.locked_leases().get_mut(&number) {
                 in_flight.task = Some(task.abort_handle());
+                in_flight.used = used;
             }
         }
     }

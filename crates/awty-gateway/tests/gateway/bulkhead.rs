@@ -124,3 +124,23 @@ fn an_open_claim_of_a_tenant_alone_keeps_no_call_of_others_waiting() {
     bad.batch_execute("ROLLBACK").unwrap();
     receiver.called("/bad", 1);
 }
+
+/// The white space is no part of the body, but was counted as if it were.
+#[test]
+fn calls_that_hang_keep_no_more_room_than_their_requests_need() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.add_tenant("bad");
+    shop.cluster.execute("postgres", &["SELECT awty.alter_target('http.bad', concurrency => 2000)"]);
+    let gateway = shop.gateway("one");
+    let mut bad = shop.cluster.client("postgres", "bad");
+    bad.batch_execute(&format!(
+        "SELECT awty.schedule('{}', '/hang/' || n, 'http.bad', after => '0', args => jsonb_build_object(
+             'method', 'GET', 'timeout', '15 min', 'body_base64', repeat(' ', 530000))) FROM generate_series(1, 260) AS n",
+        receiver.origin()
+    ))
+    .unwrap();
+    shop.await_text("SELECT count(*) >= 256 FROM awty.lease WHERE job = 'http.bad'", "true");
+    shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s')", receiver.uri("/ok")));
+    receiver.called("/ok", 2);
+    assert_eq!(gateway.get("/readyz").0, 200);
+}
