@@ -15,6 +15,9 @@ pub const LARGEST_FORM: usize = 64 * 1024;
 /// three characters.
 pub const LARGEST_SCHEDULE: usize = LARGEST_FORM + 3 * 256 * 1024;
 
+/// No form of the page has as many fields. Thousands of short fields would take thirty times the memory of their text.
+const MOST_FIELDS: usize = 100;
+
 /// Fields whose leading and trailing spaces are kept, because `'42 '` and `'42'` are the keys of two rows.
 const EXACT: [&str; 4] = ["name", "key", "job", "body_text"];
 
@@ -28,7 +31,7 @@ pub struct Form {
 
 impl Form {
     pub fn of(text: &[u8]) -> Self {
-        let fields = url::form_urlencoded::parse(text).into_owned().map(|(name, value)| {
+        let fields = url::form_urlencoded::parse(text).into_owned().take(MOST_FIELDS).map(|(name, value)| {
             let value = value.replace("\r\n", "\n");
             let value = if EXACT.contains(&name.as_str()) { value } else { value.trim().to_owned() };
             (name, value)
@@ -92,6 +95,12 @@ mod tests {
         for place in ["//evil.example", "/\\evil.example", "https://evil.example", "", "alerts", "/\t/evil.example"] {
             assert!(!is_local(place), "{place}");
         }
+    }
+
+    #[test]
+    fn a_form_has_a_hundred_fields_at_most() {
+        let text: Vec<String> = (0..1_000).map(|n| format!("f{n}=1")).collect();
+        assert_eq!(Form::of(text.join("&").as_bytes()).fields.len(), MOST_FIELDS);
     }
 
     #[test]
