@@ -22,6 +22,11 @@ pub enum WatchError {
         owner: String,
         caller: String,
     },
+    OtherPartition {
+        relation: String,
+        partition: String,
+        owner: String,
+    },
     Unreadable {
         argument: &'static str,
         text: String,
@@ -161,6 +166,14 @@ impl WatchError {
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("must be owner of table \"{relation}\""),
                 format!("Call awty.watch() as \"{owner}\", or as a role that may become it; \"{caller}\" may not."),
+            ),
+            WatchError::OtherPartition { relation, partition, owner } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("table {relation} is in a partition tree with {partition}, which has another owner"),
+                format!(
+                    "If role {owner} may run the code of the indexes of {partition}, execute: ALTER TABLE {partition} OWNER TO {owner};",
+                    owner = ident(owner)
+                ),
             ),
             WatchError::Unreadable { argument, text, sqlstate, message, hint, position } => {
                 let before = position.saturating_sub(1);

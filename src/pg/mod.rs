@@ -15,6 +15,7 @@ pub mod expression;
 pub mod insert;
 pub mod jsonb;
 pub mod owner;
+pub mod partition;
 pub mod procedure;
 pub mod relations;
 pub mod report;

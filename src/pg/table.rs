@@ -11,8 +11,10 @@ pub struct KeyColumn {
 }
 
 impl KeyColumn {
-    pub fn kind_name(&self) -> String {
-        kind_name(self.kind)
+    /// Returns the column's type, or the base type of a domain, because a cast to a domain runs its CHECK.
+    pub fn cast_to(&self) -> pg_sys::Oid {
+        // SAFETY: a transaction is open.
+        unsafe { pg_sys::getBaseType(self.kind) }
     }
 
     pub fn equals(&self) -> String {
@@ -72,6 +74,19 @@ pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
         };
         pg_sys::ReleaseSysCache(tuple);
         Some(described)
+    }
+}
+
+pub fn owner(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: `tuple` is read before its release.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(oid));
+        if tuple.is_null() {
+            return None;
+        }
+        let owner = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>()).relowner;
+        pg_sys::ReleaseSysCache(tuple);
+        Some(owner)
     }
 }
 
@@ -188,12 +203,12 @@ pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
     if texts.len() == 1 { texts.remove(0) } else { scalar::json_array(&texts) }
 }
 
-/// Casts a key to the types of its columns, as a statement does. An error of a cast unwinds as in [`carried`].
+/// Casts a key as a statement does. An error of a cast unwinds as in [`carried`].
 ///
 /// [`carried`]: super::reraise::carried
 pub fn cast_key(columns: &[KeyColumn], key: &Text) {
     for (place, column) in columns.iter().enumerate() {
-        scalar::cast(key, (columns.len() > 1).then_some(place), column.kind);
+        scalar::cast(key, (columns.len() > 1).then_some(place), column.cast_to());
     }
 }
 

@@ -56,6 +56,12 @@ mod c {
             estate: *mut pg_sys::EState,
         ) -> *mut pg_sys::ResultRelInfo;
         pub fn ExecCleanupTupleRouting(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting);
+        // Declared in catalog/pg_inherits.h.
+        pub fn find_all_inheritors(
+            table: pg_sys::Oid,
+            lock: pg_sys::LOCKMODE,
+            parents: *mut *mut pg_sys::List,
+        ) -> *mut pg_sys::List;
         // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
         // pgrx's wrappers of parser/parser.h, parser/parse_expr.h and parser/analyze.h lose an ERROR's SQLSTATE and
@@ -179,6 +185,12 @@ pub unsafe fn exec_find_partition(
 pub unsafe fn exec_cleanup_tuple_routing(state: *mut pg_sys::ModifyTableState, routing: *mut PartitionTupleRouting) {
     // SAFETY: `routing` was set up for `state`, and pgrx's guard catches any ERROR.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::ExecCleanupTupleRouting(state, routing)) };
+}
+
+/// Returns the table and all tables that inherit from it.
+pub fn find_all_inheritors(table: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> *mut pg_sys::List {
+    // SAFETY: a transaction is open, and pgrx's guard catches any ERROR.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::find_all_inheritors(table, lock, std::ptr::null_mut())) }
 }
 
 /// Returns all ancestors of the partition, the parent first.

@@ -13,13 +13,14 @@ pub enum Fault {
     Column(String),
     Function(String),
     NotOwners { function: String, table_owner: pg_sys::Oid },
+    Partition { partition: String, table_owner: pg_sys::Oid },
     Triggers,
     Disabled(Vec<String>),
 }
 
 pub fn stopped(rule: &Rule, table: &Described, fault: &Fault) -> WatchError {
     let (why, fix) = words(rule, table, fault);
-    let not_owners = matches!(fault, Fault::NotOwners { .. });
+    let not_owners = matches!(fault, Fault::NotOwners { .. } | Fault::Partition { .. });
     WatchError::Stopped { rule: rule.name.to_string(), why, not_owners, fix }
 }
 
@@ -30,6 +31,9 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
         Fault::Column(column) => format!("column \"{column}\" of table {relation} is gone"),
         Fault::Function(function) => format!("its function {function} is gone or changed"),
         Fault::NotOwners { function, .. } => format!("{function} does not belong to the owner of table {relation}"),
+        Fault::Partition { partition, .. } => {
+            format!("table {relation} is in a partition tree with {partition}, which has another owner")
+        }
         Fault::Triggers => format!("its triggers on table {relation} are gone"),
         Fault::Disabled(_) => format!("its triggers on table {relation} are disabled"),
     };
@@ -40,6 +44,13 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
             // of `owner`.
             let owner = quoted(&catalog::role_label(*table_owner));
             format!("If role {owner} may run {function}, execute: ALTER FUNCTION {function} OWNER TO {owner};")
+        }
+        // For the same reason no valid SQL.
+        Fault::Partition { partition, table_owner } => {
+            let owner = quoted(&catalog::role_label(*table_owner));
+            format!(
+                "If role {owner} may run the code of the indexes of {partition}, execute: ALTER TABLE {partition} OWNER TO {owner};"
+            )
         }
         Fault::Disabled(triggers) => {
             let enable: Vec<String> = triggers.iter().map(|name| format!("ENABLE TRIGGER {}", quoted(name))).collect();

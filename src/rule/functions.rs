@@ -8,12 +8,23 @@ use super::statements::rule::Rule;
 use super::statements::rule_function::{self, StoredFunction};
 use super::statements::rule_objects::{self, Trigger, function_name};
 use super::statements::watched::{Functions, RowFunction};
+use crate::error::{Error, WatchError};
 use crate::pg::column::Column;
 use crate::pg::procedure::{self, Procedure};
 use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
+use crate::pg::{catalog, partition};
+
+pub fn of_one_owner(table: Described) -> Result<Described, Error> {
+    let Some(partition) = partition::of_another_role(&table, false) else { return Ok(table) };
+    let owner = catalog::role_label(table.owner);
+    Err(WatchError::OtherPartition { relation: table.qualified(), partition: partition.qualified(), owner }.into())
+}
 
 pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
+    if let Some(partition) = partition::of_another_role(table, false) {
+        return Err(Fault::Partition { partition: partition.qualified(), table_owner: table.owner });
+    }
     let stored = rule_function::of(&rule.name);
     let one = |argument: &str| {
         let stored = stored.iter().find(|stored| stored.argument.as_bytes() == argument.as_bytes());

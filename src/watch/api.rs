@@ -179,7 +179,7 @@ fn own_table(args: &Args) -> Result<Described> {
             Kind::Other(pg_sys::RELKIND_MATVIEW) => "a materialized view",
             Kind::Other(pg_sys::RELKIND_FOREIGN_TABLE) => "a foreign table",
             Kind::Other(_) => "no table",
-            Kind::Plain | Kind::Partitioned | Kind::Partition => return Ok(table),
+            Kind::Plain | Kind::Partitioned | Kind::Partition => return functions::of_one_owner(table),
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };

@@ -21,6 +21,7 @@ mod leases;
 mod limits;
 mod locks;
 mod owners;
+mod partitions;
 mod people;
 mod roles;
 mod rules;

@@ -12,7 +12,7 @@
 
 use crate::error::{Error, WatchError};
 use crate::pg::table::{self, Kind};
-use crate::pg::{catalog, procedure};
+use crate::pg::{catalog, procedure, scalar};
 use pgrx::{PgList, pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 
@@ -114,9 +114,11 @@ unsafe fn has_other_arguments(call: &pg_sys::FuncExpr, names: &Names) -> bool {
 }
 
 fn is_other_type(kind: pg_sys::Oid, names: &Names) -> bool {
+    // Keys are cast to base types, which run no code of their owners.
     // SAFETY: a transaction is open.
-    let is_of_key = |column: &pg_sys::Oid| *column == kind || unsafe { pg_sys::getBaseType(*column) } == kind;
-    !names.key.iter().any(is_of_key) && is_of_other(kind, catalog::owner_of_type, names)
+    let is_of_key = |column: &pg_sys::Oid| unsafe { pg_sys::getBaseType(*column) } == kind;
+    let is_key = names.key.iter().any(is_of_key) && scalar::check(kind).is_ok();
+    !is_key && is_of_other(kind, catalog::owner_of_type, names)
 }
 
 #[pg_guard]

@@ -3,13 +3,14 @@
 use super::names::Names;
 use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};
+use crate::error::{Error, WatchError};
 use crate::pg::column::Column;
 use crate::pg::reraise::reported;
 use crate::pg::role::{as_role, as_role_of};
-use crate::pg::table::{Described, KeyColumn, Kind, key_text};
+use crate::pg::table::{Described, KeyColumn, Kind, key_text, kind_name};
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
-use crate::pg::{clock, expression};
+use crate::pg::{clock, expression, partition};
 use crate::store::statement::{Arg, Rows};
 use awty_core::Time;
 use awty_core::watch::{RowState, Stops};
@@ -119,6 +120,13 @@ impl Source {
         source
     }
 
+    /// Locks the table's partitions, so that they keep their owners while PostgreSQL plans a query of the table.
+    fn lock_partitions(&self) {
+        if partition::of_another_role(&self.table, true).is_some() {
+            Error::from(WatchError::Renamed { relation: self.table.qualified() }).raise();
+        }
+    }
+
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
         let start = self.start.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.by_oid(row));
@@ -133,8 +141,10 @@ impl Source {
 
     fn values(&self, key: &str) -> Vec<String> {
         let part = |(place, column): (usize, &KeyColumn)| match self.key.len() {
-            1 => format!("{key}::{}", column.kind_name()),
-            _ => format!("(({key})::pg_catalog.json OPERATOR(pg_catalog.->>) {place})::{}", column.kind_name()),
+            1 => format!("{key}::{}", kind_name(column.cast_to())),
+            _ => {
+                format!("(({key})::pg_catalog.json OPERATOR(pg_catalog.->>) {place})::{}", kind_name(column.cast_to()))
+            }
         };
         self.key.iter().enumerate().map(part).collect()
     }
@@ -153,6 +163,7 @@ impl Source {
         let read = |rows: &Rows| {
             rows.all(|row| Some((usize::try_from(rows.get::<i64>(row, place)? - 1).ok()?, self.seen(rows, row)?)))
         };
+        self.lock_partitions();
         as_role(self.table.owner, || {
             let args = [crate::store::arg(keys.to_vec())];
             dynamic_sql::evaluate(&sql, Some(&self.names), &[pg_sys::TEXTARRAYOID], &args, None, read)
@@ -177,6 +188,7 @@ impl Source {
             Some(key) => (&[pg_sys::INT8OID, pg_sys::TEXTOID], vec![crate::store::arg(limit), Some(key.datum())]),
             None => (&[pg_sys::INT8OID], vec![crate::store::arg(limit)]),
         };
+        self.lock_partitions();
         as_role(self.table.owner, || {
             let read = |rows: &Rows| rows.all(|row| self.seen(rows, row));
             dynamic_sql::evaluate(&sql, Some(&self.names), types, &args, None, read)
@@ -199,6 +211,7 @@ impl Source {
         let names = Some(Rc::new(Names { key: Vec::new(), ..(*self.names).clone() }));
         let sql = format!("SELECT 1 FROM {} AS t LIMIT 1", self.from());
         let is_any = |rows: &Rows| rows.len() > 0;
+        self.lock_partitions();
         as_role(self.table.owner, || reported(|| dynamic_sql::evaluate(&sql, names.as_ref(), &[], &[], None, is_any)))
     }
 
