@@ -87,14 +87,12 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
         origin::claim_if_new();
-        if job::insert(job, clock::now()) {
-            // Clears counters of an earlier job with this name from shared memory.
-            wakeup::forget_job_at_commit(job.name.as_bytes());
+        if watch::new_job::insert(job)? {
             return Ok(true);
         }
     }
     let exists = |own| Error::JobExists { job: job.name.to_string(), own };
-    let old = match rights::own_job(&job.name) {
+    let old = match rights::own_job_for(&job.name, replace.then_some(job.role)) {
         Err(Error::NotOwner { .. }) => return Err(exists(false)),
         old => old?,
     };
@@ -136,7 +134,9 @@ fn say_role(job: &Job) {
 
 fn alter_job(args: &Args) -> Result<()> {
     rights::gate("awty.alter()")?;
-    let mut job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
+    let name = args.name(0, "job", MAX_JOB)?;
+    let role = args.optional_role(11)?;
+    let mut job = rights::own_job_for(&name, role)?;
     let former = job.role;
     let function = function_name(args, &job.name)?;
     if function.is_some() && job.is_external() {
@@ -152,7 +152,6 @@ fn alter_job(args: &Args) -> Result<()> {
     }
     job.options = options(args, job.options, false)?;
     job.notify = args.optional_name(12, "notify", MAX_CHANNEL)?.or(job.notify);
-    let role = args.optional_role(11)?;
     if let Some(role) = role {
         job.role = run_as(Some(role), function.is_some() || !job.is_external())?;
         check_quota(job.role)?;

@@ -148,7 +148,20 @@ fn readable() -> TableIterator<
 /// Checks the caller's right before and after it locks the job. The first check keeps callers without the right from
 /// locking the job. The second check is needed because the job's role may have changed.
 pub fn own_job(name: &Text) -> Result<Job> {
-    let judge = |job: Job| if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) };
+    own_job_for(name, None)
+}
+
+/// Like [`own_job`]. If `role` is another role than the job's role, also takes the job's name.
+pub fn own_job_for(name: &Text, role: Option<pg_sys::Oid>) -> Result<Job> {
+    let judge = |job: Job| {
+        if !owns(&job) {
+            return Err(Error::NotOwner { job: job.name.to_string() });
+        }
+        if role.is_some_and(|role| role != job.role) {
+            job::take_name(name);
+        }
+        Ok(job)
+    };
     judge(job(name)?)?;
     judge(known(name, job::lock(name))?)
 }
@@ -169,7 +182,9 @@ pub fn visible_job(name: &Text) -> Result<Job> {
     if may_read(&job) { Ok(job) } else { known(name, None) }
 }
 
+/// Also keeps the job's name from other roles until the transaction ends.
 pub fn schedulable_job(name: &Text) -> Result<Job> {
+    job::share_name(name);
     let job = job(name)?;
     if may_schedule(&job) {
         return Ok(job);

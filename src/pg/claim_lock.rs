@@ -1,4 +1,5 @@
-//! Takes exclusive locks on the claims of a job, or on the state of a target.
+//! Takes exclusive locks on the claims of a job, on the state of a target, or on the name of a job. Names have shared
+//! locks too.
 //!
 //! Each lock is an object lock whose class is a table's OID, because no SQL command takes such a lock.
 
@@ -6,6 +7,7 @@ use awty_core::lease::lock::Number;
 use pgrx::pg_sys;
 
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+const SHARED: pg_sys::LOCKMODE = pg_sys::ShareLock as pg_sys::LOCKMODE;
 
 pub fn take(class: pg_sys::Oid, (object, part): Number) {
     // SAFETY: a transaction is open, and its end releases the lock.
@@ -15,6 +17,16 @@ pub fn take(class: pg_sys::Oid, (object, part): Number) {
 pub fn try_take(class: pg_sys::Oid, (object, part): Number) -> bool {
     // SAFETY: a transaction is open, and its end releases the lock.
     unsafe { pg_sys::ConditionalLockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) }
+}
+
+pub fn share(class: pg_sys::Oid, (object, part): Number) {
+    // SAFETY: a transaction is open, and its end releases the lock.
+    unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, SHARED) };
+}
+
+pub fn try_share(class: pg_sys::Oid, (object, part): Number) -> bool {
+    // SAFETY: a transaction is open, and its end releases the lock.
+    unsafe { pg_sys::ConditionalLockDatabaseObject(class, pg_sys::Oid::from(object), part, SHARED) }
 }
 
 pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {

@@ -1,18 +1,19 @@
 use super::job_option::{self, Field, JobOption, Options};
-use super::patience;
 use super::statement::{Arg, Rows};
 use super::typed::statement;
 use super::{arg, from_timestamptz, time};
+use super::{origin, patience};
 use crate::error::Error;
 use crate::pg::text::Text;
-use crate::pg::{changes, clock};
+use crate::pg::{changes, claim_lock, clock, relations};
 use crate::settings;
 use crate::store::typed::number;
+use awty_core::lease::lock::{self, Number};
 use awty_core::{Time, Width};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 #[derive(Clone, PartialEq)]
@@ -228,6 +229,37 @@ pub fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| Error::JobBusy { job: name.to_string() }, run)
 }
 
+/// Keeps the name from other roles until the transaction ends, so that checks that the transaction schedules cannot
+/// become checks of another role's job. The caller must look up the job only afterwards.
+pub fn share_name(name: &Text) {
+    if let Some((jobs, number)) = name_lock(name)
+        && !claim_lock::try_share(jobs, number)
+    {
+        waiting_for(name, || claim_lock::share(jobs, number));
+    }
+}
+
+/// Waits for transactions that have scheduled checks of a job with this name, but no longer than `PATIENCE`. A caller
+/// that gives the name to another role calls this function before it locks the job's row, because transactions that
+/// schedule checks may lock the row too.
+pub fn take_name(name: &Text) {
+    if let Some((jobs, number)) = name_lock(name) {
+        waiting_for(name, || claim_lock::take(jobs, number));
+    }
+}
+
+fn name_lock(name: &Text) -> Option<(pg_sys::Oid, Number)> {
+    thread_local! {
+        static IDENTITY: Cell<(pg_sys::Oid, i64)> = const { Cell::new((pg_sys::InvalidOid, 0)) };
+    }
+    let jobs = relations::oid(relations::JOB)?;
+    if IDENTITY.get().0 != jobs {
+        IDENTITY.set((jobs, origin::identity()));
+    }
+    Some((jobs, lock::of_name(IDENTITY.get().1, name.as_bytes())))
+}
+
+/// Inserts a job with a new name. The caller must have taken the name.
 pub fn insert(job: &Job, now: Time) -> bool {
     let mut args = row(job);
     args.extend([arg(job.registered_by), time(now)]);

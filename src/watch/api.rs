@@ -1,5 +1,5 @@
 use super::statements::{alert, rule_check, stop};
-use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule, hand_over, walk};
+use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule, hand_over, new_job, walk};
 use crate::calendar;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB, MAX_RULE_LENGTH};
@@ -17,7 +17,7 @@ use crate::rule::statements::watched::{Functions, Source};
 use crate::rule::statements::{distributed, rule_objects};
 use crate::rule::{condition, functions};
 use crate::shmem::wakeup;
-use crate::store::job::{self, Job};
+use crate::store::job::Job;
 use crate::store::job_option::Options;
 use crate::store::origin;
 use awty_core::Time;
@@ -342,10 +342,9 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
             notify: None,
             repeats: false,
         };
-        if !job::insert(&job, clock::now()) {
+        if !new_job::insert(&job)? {
             return Err(WatchError::RuleExists { rule: name.to_string(), own: false }.into());
         }
-        wakeup::forget_job_at_commit(name.as_bytes());
     }
     if terms.role != catalog::current_role() {
         error::log::notice(format!("job \"{name}\" runs as \"{}\"", catalog::role_label(terms.role)));

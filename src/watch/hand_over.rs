@@ -9,8 +9,14 @@ use crate::store::job::{self, Job};
 use crate::store::right;
 use pgrx::pg_sys;
 
-/// Locks the job of a rule that is replaced, and the rows that [`job`] changes if the rule gets another role.
+/// Locks the job of a rule that is replaced. If the rule gets another role, also takes the job's name, and locks the rows
+/// that [`job`] changes.
 pub fn lock(rule: &Text, role: pg_sys::Oid) {
+    if let Some(Ok(job)) = job::find(rule)
+        && job.role != role
+    {
+        job::take_name(rule);
+    }
     match job::lock(rule) {
         Some(Ok(job)) if job.role != role => end_rule::lock_open(rule),
         _ => rule_check::lock_special(rule, [BACKFILL, SWEEP]),

@@ -18,6 +18,7 @@ pub mod end_rule;
 mod hand_over;
 pub mod hold;
 mod judge;
+pub mod new_job;
 mod pieces;
 pub mod silence;
 pub mod statements;

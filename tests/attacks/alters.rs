@@ -4,7 +4,7 @@ use crate::field::{DB, Field, answer};
 
 /// Returns the SQLSTATE of the second call. This call waits, because the first call's transaction is still open.
 #[track_caller]
-fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
+pub fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     let [mut before, mut after] = [first.0, second.0].map(|role| field.client(role));
     let pid: i32 = after.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
     before.batch_execute(&format!("BEGIN; SELECT {}", first.1)).unwrap();
@@ -21,7 +21,7 @@ fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     })
 }
 
-fn field_with_guild(jobs: &[&str]) -> Field {
+pub fn field_with_guild(jobs: &[&str]) -> Field {
     let field = Field::new();
     field.sql(
         "postgres",

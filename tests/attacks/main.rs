@@ -20,6 +20,7 @@ mod languages;
 mod leases;
 mod limits;
 mod locks;
+mod names;
 mod owners;
 mod partitions;
 mod people;

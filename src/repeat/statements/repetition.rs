@@ -6,7 +6,7 @@ use crate::pg::text::Text;
 use crate::store::check_row::Row;
 use crate::store::statement::{Arg, Rows};
 use crate::store::typed;
-use crate::store::typed::statement;
+use crate::store::typed::{is_true, statement};
 use crate::store::{arg, from_timestamptz, hold, interval, time};
 use awty_core::repeat::{Occurrence, Passed};
 use awty_core::{Check, Time};
@@ -150,6 +150,15 @@ statement! {
     c"DELETE FROM awty_internal.repetition AS d
       WHERE d.id = ANY (ARRAY(
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
+}
+
+// OFFSET 0 as above.
+statement! {
+    /// Returns whether a job of this name has checks or repetitions. Sees the latest commits.
+    pub fn is_any_of_job(job: &Text) -> bool = query_latest(is_true),
+    c"SELECT EXISTS (SELECT FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held)
+          OR EXISTS (SELECT FROM awty.future_job AS q WHERE q.job = $1 AND q.held)
+          OR EXISTS (SELECT FROM (SELECT r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1)"
 }
 
 // Skips a repetition whose entity already has a pending check, because the end of that check inserts the next check.

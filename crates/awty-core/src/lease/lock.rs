@@ -1,4 +1,4 @@
-//! Computes the numbers that identify the PostgreSQL locks for external workers.
+//! Computes the numbers that identify the PostgreSQL locks for external workers, and for names of jobs.
 //!
 //! Invariant: a user cannot choose a job name whose locks collide with another job's, because the installation's random
 //! number is secret.
@@ -20,6 +20,11 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
 
 /// All claims of a job take this lock. Two jobs share a lock with a probability of 1 in 2⁴⁸.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
+    numbers(identity, job)
+}
+
+/// Transactions that schedule checks of a job share this lock.
+pub fn of_name(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }
 

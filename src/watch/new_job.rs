@@ -1,0 +1,33 @@
+use super::end_rule;
+use crate::error::{Error, Result};
+use crate::pg::clock;
+use crate::repeat::statements::repetition;
+use crate::shmem::wakeup;
+use crate::store::job::{self, Job};
+
+/// Inserts a job. Returns `false` if a job of this name exists.
+///
+/// Ends checks and repetitions that other transactions have committed since a former job of this name was removed,
+/// because the former job may have had another role.
+pub fn insert(job: &Job) -> Result<bool> {
+    job::take_name(&job.name);
+    if job::find(&job.name).is_some() {
+        return Ok(false);
+    }
+    if repetition::is_any_of_job(&job.name) {
+        job::waiting_for(&job.name, || {
+            end_rule::checks(&job.name);
+            repetition::remove_job(&job.name);
+        });
+        // The snapshot of this transaction may be too old for these rows.
+        if repetition::is_any_of_job(&job.name) {
+            return Err(Error::JobBusy { job: job.name.to_string() });
+        }
+    }
+    let is_new = job::insert(job, clock::now());
+    if is_new {
+        // Clears counters of an earlier job with this name from shared memory.
+        wakeup::forget_job_at_commit(job.name.as_bytes());
+    }
+    Ok(is_new)
+}

@@ -1,0 +1,154 @@
+//! A check belongs to the job that had this name when the check was scheduled, also if another role gets the name.
+
+use crate::alters::{beside, field_with_guild};
+use crate::field::{DB, Field};
+use awty_testkit::Cluster;
+
+/// The call waits for a transaction that uses the name of the job.
+#[track_caller]
+fn waits(field: &Field, role: &str, job: &str, call: &str) {
+    let refusal = field.refused(role, &format!("SET lock_timeout = '2s'; {call}"), "55P03");
+    let busy = format!("job \"{job}\" or one of its checks or targets is locked by another transaction");
+    assert_eq!(refusal.message, busy, "{call}");
+}
+
+fn left(field: &Field, job: &str) -> String {
+    let left = format!(
+        "SELECT (SELECT count(*) FROM awty.future_job WHERE job = '{job}'), (SELECT count(*) FROM awty.repetition WHERE job = '{job}')"
+    );
+    field.cluster.psql(DB, &left).trim().into()
+}
+
+#[test]
+fn a_check_of_an_open_transaction_reaches_no_job_of_another_role() {
+    let field = Field::with(Cluster::builder().set("max_prepared_transactions", "2"));
+    let function = |role| {
+        format!(
+            "CREATE FUNCTION {role}.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'"
+        )
+    };
+    ["alice", "mallory"].map(|role| field.sql(role, &function(role)));
+    let schedule = |job| format!("SELECT awty.schedule('secret', '1', '{job}', after => '1 day', args => '1')");
+    for (job, call, commit) in [
+        ("one", schedule("one"), "COMMIT"),
+        ("many", "SELECT awty.schedule_many('secret', '{1,2}', 'many', after => '1 day')".into(), "COMMIT"),
+        ("repeated", "SELECT awty.repeat('repeated', every => '1 h', entity_key => '1')".into(), "COMMIT"),
+        ("held", format!("{}; SELECT awty.hold('secret', '1', 'held')", schedule("held")), "COMMIT"),
+        ("prepared", format!("{}; PREPARE TRANSACTION 'p'", schedule("prepared")), "COMMIT PREPARED 'p'"),
+    ] {
+        // Only the first repetition of a job locks the job.
+        field.sql("alice", &format!("SELECT awty.register('{job}', 'alice.f'), awty.repeat('{job}', every => '1 h')"));
+        let mut open = field.client("alice");
+        open.batch_execute(&format!("BEGIN; {call}")).unwrap();
+        field.sql("alice", &format!("SELECT awty.unregister('{job}')"));
+        let register = format!("SELECT awty.register('{job}', 'mallory.f')");
+        let mut earlier = field.client("mallory");
+        earlier.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT").unwrap();
+        waits(&field, "mallory", job, &register);
+        open.batch_execute(commit).unwrap();
+        if job == "held" {
+            assert_eq!(crate::field::answer(&mut earlier, &register), "55P03", "the check is newer than the snapshot");
+        }
+        earlier.batch_execute("ROLLBACK").unwrap();
+        field.sql("mallory", &register);
+        assert_eq!(left(&field, job), "0|0", "{job}");
+    }
+}
+
+#[test]
+fn checks_of_a_new_job_stay_if_another_session_registers_it_too() {
+    let field = Field::new();
+    let register = "awty.register('twice', NULL)";
+    let first = format!("{register}, awty.schedule('thing', '1', 'twice', after => '1 day')");
+    assert_eq!(beside(&field, ("alice", &first), ("alice", register)), "");
+    assert_eq!(left(&field, "twice"), "1|0");
+}
+
+#[test]
+fn a_job_gets_another_role_only_after_open_transactions_that_scheduled_its_checks() {
+    let field = field_with_guild(&["job"]);
+    let mut mallory = field.client("mallory");
+    mallory.batch_execute("BEGIN; SELECT awty.schedule('thing', '1', 'job', after => '1 day')").unwrap();
+    for change in ["alter('job', run_as => 'alice')", "register('job', 'guild.f', run_as => 'alice', replace => true)"]
+    {
+        waits(&field, "alice", "job", &format!("SELECT awty.{change}"));
+    }
+    field.sql("alice", "SELECT awty.alter('job', run_as => 'guild', timeout => '7 s')");
+    mallory.batch_execute("COMMIT").unwrap();
+    field.sql("alice", "SELECT awty.alter('job', run_as => 'alice')");
+    field.refused("mallory", "SELECT awty.schedule('thing', '2', 'job', after => '1 day')", "42501");
+}
+
+const RULES: [&str; 8] = ["r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8"];
+
+fn watch(rule: &str, rest: &str) -> String {
+    format!(
+        "awty.watch('alice.{rule}', since => 'at', until => $$s = 'y'$$, within => '1 day', existing => 'all'{rest})"
+    )
+}
+
+fn field_with_rules(rules: &[&str]) -> Field {
+    let field = Field::new();
+    field.cluster.create_user(DB, "bob");
+    field.sql("postgres", "GRANT ALL ON SCHEMA alice TO bob");
+    for rule in rules {
+        let table = format!(
+            "CREATE TABLE alice.{rule} (id bigint PRIMARY KEY, at timestamptz, s text);
+             INSERT INTO alice.{rule} VALUES (1, now()), (4, now())"
+        );
+        field.sql("alice", &format!("{table}; SELECT {}", watch(rule, "")));
+    }
+    let known = format!("SELECT count(*) = {} FROM awty.future_job WHERE entity_key IN ('1', '4')", 2 * rules.len());
+    field.cluster.await_sql(DB, "checks of all rows", &known);
+    field
+}
+
+#[test]
+fn a_repetition_of_an_open_transaction_does_not_outlive_the_hand_over_of_the_rule() {
+    let field = field_with_rules(&["r1"]);
+    let repeat =
+        |key| format!("SELECT awty.repeat('r1', every => '1 min', entity_name => 'r1', entity_key => '{key}')");
+    field.sql("alice", &format!("{}; UPDATE alice.r1 SET s = 'y' WHERE id = 4", repeat("1")));
+    let mut alice = field.client("alice");
+    let schedule = "SELECT awty.schedule('spy', '1', 'r1', after => '1 day')";
+    alice.batch_execute(&format!("BEGIN; {}; {schedule}", repeat("4"))).unwrap();
+    field.sql("postgres", "ALTER TABLE alice.r1 OWNER TO bob");
+    let replace = format!("SELECT {}", watch("r1", ", replace => true"));
+    waits(&field, "bob", "r1", &replace);
+    alice.batch_execute("COMMIT").unwrap();
+    field.sql("bob", &replace);
+    let of_alice = "SELECT (SELECT count(*) FROM awty.repetition), (SELECT count(*) FROM awty.future_job WHERE scheduled_by = 'alice'::regrole)";
+    assert_eq!(field.cluster.psql(DB, of_alice).trim(), "0|0");
+}
+
+#[test]
+fn a_call_that_waited_for_the_hand_over_of_a_rule_is_judged_after_it() {
+    let calls = [
+        "awty.schedule('r1', '1', 'r1', after => '1 h')",
+        "awty.schedule('r2', '1', 'r2', after => '1 h', on_conflict => 'keep')",
+        "awty.schedule_many('r3', '{1,5}', 'r3', after => '1 h')",
+        "awty.repeat('r4', every => '1 min', entity_name => 'r4', entity_key => '1')",
+        "awty.cancel('r5', '1', 'r5')",
+        "awty.cancel_many('r6', '{1}', 'r6')",
+        "awty.check_now('r7', '1', 'r7')",
+        "awty.hold('r8', '1', 'r8')",
+    ];
+    let field = field_with_rules(&RULES);
+    for (rule, call) in RULES.iter().zip(calls) {
+        field.sql("postgres", &format!("ALTER TABLE alice.{rule} OWNER TO bob"));
+        assert_eq!(beside(&field, ("bob", &watch(rule, ", replace => true")), ("alice", call)), "42501", "{call}");
+    }
+}
+
+#[test]
+fn a_rule_ends_after_open_writes_of_its_table_which_lock_no_name() {
+    let field = field_with_rules(&["r1"]);
+    let mut alice = field.client("alice");
+    alice.batch_execute("BEGIN; INSERT INTO alice.r1 VALUES (2, now())").unwrap();
+    let names = "SELECT count(*) FROM pg_locks WHERE locktype = 'object' AND classid = 'awty.job'::regclass";
+    assert_eq!(field.cluster.psql(DB, names).trim(), "0");
+    field.refused("alice", "SET lock_timeout = '2s'; SELECT awty.unwatch('r1')", "55P03");
+    alice.batch_execute("COMMIT").unwrap();
+    field.sql("alice", "SELECT awty.unwatch('r1')");
+    assert_eq!(left(&field, "r1"), "0|0");
+}
