@@ -5,7 +5,7 @@ use super::{arg, from_timestamptz, time};
 use super::{origin, patience};
 use crate::error::Error;
 use crate::pg::text::Text;
-use crate::pg::{changes, claim_lock, clock, relations};
+use crate::pg::{changes, claim_lock, clock, relations, subtransaction};
 use crate::settings;
 use crate::store::typed::number;
 use awty_core::lease::lock::{self, Number};
@@ -232,11 +232,21 @@ pub fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
 /// Keeps the name from other roles until the transaction ends, so that checks that the transaction schedules cannot
 /// become checks of another role's job. The caller must look up the job only afterwards.
 pub fn share_name(name: &Text) {
+    thread_local! {
+        /// Name that this session has shared last. A subtransaction that has the lock does not take it again.
+        static SHARED: RefCell<Option<((u32, u32), Text)>> = const { RefCell::new(None) };
+    }
+    let here = subtransaction::number();
+    let is_here = |last: &((u32, u32), Text)| last.0 == here && last.1 == *name;
+    if SHARED.with_borrow(|last| last.as_ref().is_some_and(is_here)) {
+        return;
+    }
     if let Some((jobs, number)) = name_lock(name)
         && !claim_lock::try_share(jobs, number)
     {
         waiting_for(name, || claim_lock::share(jobs, number));
     }
+    SHARED.set(Some((here, name.clone())));
 }
 
 /// Waits for transactions that have scheduled checks of a job with this name, but no longer than `PATIENCE`. A caller
