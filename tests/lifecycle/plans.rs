@@ -31,6 +31,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("inspected::select_orphans", "job_pkey"),
     ("inspected::select_roleless", "job_role_idx"),
     ("repetition::remove_job", "repetition_pkey"),
+    ("repetition::is_any_of_job", "repetition_pkey"), // runs once for a new job
     ("hold::first_end", "job_pkey"),
     ("hold::jobs_passed", "job_role_idx"),
     ("job_stat::all", "job_pkey"),                                // runs once after a start
