@@ -15,10 +15,7 @@ pub fn insert(job: &Job) -> Result<bool> {
         return Ok(false);
     }
     if repetition::is_any_of_job(&job.name) {
-        job::waiting_for(&job.name, || {
-            end_rule::checks(&job.name);
-            repetition::remove_job(&job.name);
-        });
+        job::waiting_for(&job.name, || end_rule::checks_and_repetitions(&job.name, true));
         // The snapshot of this transaction may be too old for these rows.
         if repetition::is_any_of_job(&job.name) {
             return Err(Error::JobBusy { job: job.name.to_string() });
