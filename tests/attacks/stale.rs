@@ -25,8 +25,10 @@ fn field_with_guild() -> Field {
     field
 }
 
+const TAKE: &str = "SELECT awty.alter('shared', run_as => 'mallory', function => 'mallory.keep')";
+
 fn take(field: &Field) {
-    field.sql("mallory", "SELECT awty.alter('shared', run_as => 'mallory', function => 'mallory.keep')");
+    field.sql("mallory", TAKE);
 }
 
 #[track_caller]
@@ -77,7 +79,10 @@ fn what_an_old_snapshot_has_read_is_not_remembered() {
 fn a_right_that_is_gone_is_gone_in_the_middle_of_a_transaction() {
     let field = field_with_guild();
     let mut alice = field.client("alice");
-    alice.batch_execute("BEGIN; SELECT awty.schedule('thing', 'other', 'shared', after => '1 day')").unwrap();
+    let schedule = "SELECT awty.schedule('thing', 'other', 'shared', after => '1 day')";
+    alice.batch_execute(&format!("BEGIN; SAVEPOINT s; {schedule}")).unwrap();
+    field.refused("mallory", TAKE, "55P03");
+    alice.batch_execute("ROLLBACK TO s").unwrap();
     take(&field);
     let answer = answer(&mut alice, SECRET);
     alice.batch_execute("COMMIT").unwrap();
