@@ -12,8 +12,14 @@ const NO_LOCK: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 
 /// Returns a partition of the table, or a partitioned table above it, that belongs neither to the table's owner nor to a
-/// superuser. If `locks` is set, locks the partitions against another owner until the end of the transaction.
+/// superuser. If `locks` is set, locks the table and its partitions against another owner until the end of the
+/// transaction.
 pub fn of_another_role(table: &Described, locks: bool) -> Option<Described> {
+    if locks && table.kind != table::Kind::Plain {
+        // PostgreSQL would wait for this lock only after the comparison.
+        // SAFETY: a transaction is open, and the OID need not exist.
+        unsafe { pg_sys::LockRelationOid(table.oid, READ) };
+    }
     let partitions = match table.kind {
         table::Kind::Partitioned if locks => locked(table.oid),
         table::Kind::Partitioned => below(table.oid, NO_LOCK),
@@ -28,8 +34,6 @@ pub fn of_another_role(table: &Described, locks: bool) -> Option<Described> {
 /// PostgreSQL would lock the partitions only while it plans, after the comparison of their owners. Looks for partitions
 /// again, because one may have been attached during the wait for a lock.
 fn locked(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    // SAFETY: a transaction is open, and the OID need not exist.
-    unsafe { pg_sys::LockRelationOid(table, READ) };
     let mut known = below(table, READ);
     loop {
         let found = below(table, READ);

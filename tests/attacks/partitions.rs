@@ -105,9 +105,10 @@ fn a_partition_that_changes_hands_during_a_run_lends_no_rights() {
     field.sql("postgres", ATTACH);
     field.sql("postgres", "ALTER TABLE mallory.part OWNER TO postgres");
     field.sql("postgres", WATCH);
-    field.sql("postgres", &format!("INSERT INTO public.t VALUES ('own', 1, false, now() + interval '3 s')"));
+    field.sql("postgres", "SELECT awty.pause('t'); INSERT INTO public.t VALUES ('own', 1, false, now())");
     let mut holder = field.client("postgres");
     holder.batch_execute("BEGIN; LOCK TABLE mallory.part").unwrap();
+    field.sql("postgres", "SELECT awty.resume('t')");
     let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'mallory.part'::regclass AND NOT granted)";
     field.cluster.await_sql(DB, "the run to wait", waits);
     holder
