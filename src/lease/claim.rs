@@ -38,8 +38,8 @@ const AT_LEAST: usize = 500;
 /// limit, other roles' claims would wait.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
-/// Limits the time that a claim of several jobs spends on repetitions, because finding a repetition's next time may
-/// take milliseconds.
+/// Limits the time that a claim of several jobs spends on ends of checks, because the end of a large check, or the next
+/// time of a repetition, may take milliseconds.
 const SHARED_TIME: Duration = Duration::from_millis(100);
 
 #[pg_extern(sql = false)]
@@ -123,7 +123,7 @@ type InTurn = (DueCheck, (usize, usize));
 impl Claim<'_> {
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
-        let until = self.until(&job);
+        let until = self.until();
         let mut left = if self.is_shared { (SHARED / self.jobs.max(1)).max(FEWEST) } else { ROUNDS * AT_LEAST };
         let over = lease::overdue_of(&job.name, now, expire::PIECE.min(left as i64));
         if !over.is_empty() {
@@ -172,11 +172,11 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the time at which the claim stops handling this job's repetitions, or `None` if there is no limit. All
-    /// jobs of a claim share `SHARED_TIME` equally.
-    fn until(&self, job: &Job) -> Option<Mono> {
+    /// Returns the time at which the claim stops to end a job's checks, or `None` if there is no limit. All jobs of a
+    /// claim share `SHARED_TIME` equally.
+    fn until(&self) -> Option<Mono> {
         let jobs = u32::try_from(self.jobs).unwrap_or(u32::MAX);
-        (self.is_shared && job.repeats).then(|| clock::mono().plus(SHARED_TIME / jobs))
+        self.is_shared.then(|| clock::mono().plus(SHARED_TIME / jobs))
     }
 
     /// Returns the checks that background workers are running. Such a run may have started before the job was given to
@@ -226,7 +226,7 @@ impl Claim<'_> {
         let expired: Vec<i64> = due.iter().filter_map(|(due, _)| due.expired).collect();
         if !expired.is_empty() {
             let over = lease::lock(&expired);
-            let ended: HashSet<i64> = expire::book(job, &over, clock::now(), self.until(job)).into_iter().collect();
+            let ended: HashSet<i64> = expire::book(job, &over, clock::now(), self.until()).into_iter().collect();
             due.retain(|(due, _)| due.expired.is_none_or(|number| ended.contains(&number)));
         }
         let turns: Vec<(Text, (usize, usize))> = due.iter().map(|(due, turn)| (due.target.clone(), *turn)).collect();

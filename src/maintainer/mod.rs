@@ -307,8 +307,10 @@ fn make_partitions(database: pg_sys::Oid) {
     for parted in Partitioned::ALL {
         let missing = |now| inspected::any_job().then(|| partition::missing(parted, now, partition::AHEAD));
         for day in task(database, missing).flatten().unwrap_or_default() {
-            if task(database, |now| partition::make(parted, day, now)).is_none() {
-                // Does not try the other days, because clients may wait for the locks of each attempt.
+            let make = |now| unless_locked(|| partition::make(parted, day, now));
+            if task(database, make).flatten().is_none() {
+                // Leaves the other days until the next inspection, because clients may wait for the locks of each
+                // attempt. It is no problem that this inspection met a lock, because these days come later.
                 return;
             }
         }

@@ -202,6 +202,28 @@ fn checks_that_search_long_delay_no_claim_of_several_jobs() {
     assert!((1..600 - ended).contains(&left), "{left} late checks are left");
 }
 
+/// The end of a large check takes long, because its arguments go to the history.
+#[test]
+fn large_checks_that_are_too_late_delay_no_claim_of_several_jobs() {
+    let field = Field::new();
+    field.sql(
+        "mallory",
+        "SELECT awty.register('large', max_lateness => '1 min');
+         SELECT count(awty.schedule('e', n::text, 'large', after => '1 h', args => jsonb_build_object('a', (
+             SELECT string_agg(md5(m::text), '') FROM generate_series(1, 2000) AS m)))) FROM generate_series(1, 500) AS n",
+    );
+    field.sql("alice", "SELECT awty.register('quick'); SELECT awty.schedule('e', '1', 'quick', after => '0')");
+    field.sql(
+        "postgres",
+        "UPDATE awty.future_job SET first_check_at = now() - interval '1 h', next_check_at = now() - interval '1 h'",
+    );
+    let claimed: i64 = field.one("postgres", "SELECT count(*) FROM awty.claim('{large,quick}', 'w')");
+    assert_eq!(claimed, 1);
+    let ended: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job_history WHERE job = 'large'");
+    // The claim stops at its time limit before it reaches its limit of 500 checks.
+    assert!((1..400).contains(&ended), "{ended} checks have ended");
+}
+
 /// The rule has a second level after one day, so that a row at level 1 still has a pending check for the second level.
 fn watch(field: &Field, role: &str, rule: &str) {
     let table = format!("{role}.{rule}");

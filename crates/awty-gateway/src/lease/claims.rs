@@ -3,7 +3,7 @@
 use super::aside::is_of_a_job;
 use super::fair_share::{Supply, fair_share_of};
 use super::room::ReservedRoom;
-use super::take::GONE;
+use super::take::is_gone;
 use super::{Activity, InFlight, Worker, room};
 use crate::db::Trouble;
 use std::collections::HashMap;
@@ -48,26 +48,28 @@ pub async fn claim(worker: Arc<Worker>) {
     let mut pause = PAUSES.0;
     let mut refreshed: Option<Instant> = None;
     let mut last = Turn::default();
+    let mut has_gone = false;
     while !worker.is_stopping() {
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             refreshed = worker.refresh().await.then(Instant::now);
             last.claimed = true; // a claim shows in awty.job_status that a worker is alive
         }
-        let turn = if refreshed.is_some() { worker.turn(last.claimed).await } else { Ok(Turn::pause(pause)) };
+        let turn = if refreshed.is_some() { worker.turn(last.claimed, has_gone).await } else { Ok(Turn::pause(pause)) };
         last = match turn {
             Ok(turn) => {
+                has_gone = false;
                 pause = if refreshed.is_some() { PAUSES.0 } else { (pause * 2).min(PAUSES.1) };
                 turn
             }
             Err(trouble) => {
                 refreshed = None;
-                // If a claim fails because a job is gone, the gateway reads its list of jobs again. An error is
-                // reported only if the next claim also fails, because a job may be dropped at any time.
-                let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
-                pause = (pause * 2).min(PAUSES.1);
-                if has_gone {
+                // If a claim fails because a job is gone, the gateway reads its list of jobs again. If the next claim
+                // also fails, it claims the jobs one by one, because a tenant may go on changing its job.
+                if !has_gone && is_gone(&trouble) {
+                    has_gone = true;
                     Turn::default()
                 } else {
+                    pause = (pause * 2).min(PAUSES.1);
                     worker.in_trouble(Activity::Claims, &trouble);
                     Turn::pause(pause)
                 }
@@ -136,7 +138,7 @@ impl Worker {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
-    async fn turn(self: &Arc<Self>, claim: bool) -> Result<Turn, Trouble> {
+    async fn turn(self: &Arc<Self>, claim: bool, one_by_one: bool) -> Result<Turn, Trouble> {
         let all = self.names();
         if all.is_empty() {
             self.came_through();
@@ -188,7 +190,7 @@ impl Worker {
         let mut count = 0;
         for delivery in pieces {
             if !permits.is_empty() {
-                count += self.take_each(delivery, &mut permits, &mut room).await?;
+                count += self.take_each(delivery, one_by_one, &mut permits, &mut room).await?;
             }
         }
         self.came_through();
@@ -204,7 +206,10 @@ impl Worker {
     async fn ahead(&self, jobs: &[String]) -> Result<Duration, Trouble> {
         let mut wait = IDLE;
         for delivery in jobs.chunks(PIECE) {
-            wait = wait.min(self.db.next_claim_in(&self.named(delivery)).await?);
+            wait = wait.min(match self.db.next_claim_in(&self.named(delivery)).await {
+                Err(trouble) if self.has_several() && is_of_a_job(&trouble) => FOLLOW, // the next claim meets the job
+                ahead => ahead?,
+            });
         }
         Ok(wait)
     }

@@ -11,22 +11,29 @@ use tokio::time::{Instant, sleep};
 
 /// A claim fails with these SQLSTATEs if its job was removed, is no longer external, or may no longer be claimed by the
 /// gateway.
-pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
+const GONE: [&str; 3] = ["42704", "42809", "42501"];
+
+pub(super) fn is_gone(trouble: &Trouble) -> bool {
+    GONE.iter().any(|sqlstate| trouble.is(sqlstate))
+}
 
 /// Pause before the gateway tries again to give back leases that were locked.
 const LOCKED: Duration = Duration::from_millis(100);
 
 impl Worker {
-    /// Claims from each job in turn, and skips the jobs whose claims fail.
+    /// Claims from all jobs at once. If that fails, claims from each job in turn, and skips the jobs whose claims fail.
+    /// If a job is gone, does so only if `one_by_one` is true.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],
+        one_by_one: bool,
         permits: &mut Vec<OwnedSemaphorePermit>,
         room: &mut ReservedRoom,
     ) -> Result<usize, Trouble> {
-        let is_gone = |trouble: &Trouble| GONE.iter().any(|sqlstate| trouble.is(sqlstate));
         let together = match self.take(jobs, permits, room).await {
-            Err(trouble) if self.has_several() && is_of_a_job(&trouble) && !is_gone(&trouble) => trouble,
+            Err(trouble) if self.has_several() && is_of_a_job(&trouble) && (one_by_one || !is_gone(&trouble)) => {
+                trouble
+            }
             taken => return taken,
         };
         let (mut count, mut is_good) = (0, false);

@@ -135,12 +135,43 @@ fn calls_that_hang_keep_no_more_room_than_their_requests_need() {
     let mut bad = shop.cluster.client("postgres", "bad");
     bad.batch_execute(&format!(
         "SELECT awty.schedule('{}', '/hang/' || n, 'http.bad', after => '0', args => jsonb_build_object(
-             'method', 'GET', 'timeout', '15 min', 'body_base64', repeat(' ', 530000))) FROM generate_series(1, 260) AS n",
+             'method', 'GET', 'timeout', '15 min', 'body_base64', repeat(' ', 530000))) FROM generate_series(1, 130) AS n",
         receiver.origin()
     ))
     .unwrap();
-    shop.await_text("SELECT count(*) >= 256 FROM awty.lease WHERE job = 'http.bad'", "true");
+    shop.await_text("SELECT count(*) = 130 FROM awty.lease WHERE job = 'http.bad'", "true");
     shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s')", receiver.uri("/ok")));
     receiver.called("/ok", 2);
     assert_eq!(gateway.get("/readyz").0, 200);
+}
+
+/// The gateway reads the list of jobs between two changes, and claims between the next two.
+#[test]
+fn tenants_that_go_on_changing_their_jobs_are_set_aside() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let note =
+        "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
+    shop.cluster.execute("postgres", &[note]);
+    for n in 1..=5 {
+        shop.add_tenant(&format!("bad{n}"));
+    }
+    let gateway = shop.gateway("one");
+    shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s')", receiver.uri("/ok")));
+    receiver.called("/ok", 1);
+    for n in 1..=5 {
+        let role = format!("bad{n}");
+        let mut bad = shop.cluster.client("postgres", &role);
+        let changes = format!(
+            "DO $$ BEGIN LOOP
+                 PERFORM awty.register('http.{role}', 'public.note', replace => true); COMMIT;
+                 PERFORM awty.register('http.{role}', replace => true); COMMIT;
+             END LOOP; END $$"
+        );
+        std::thread::spawn(move || bad.batch_execute(&changes));
+    }
+    until("jobs that are set aside", || {
+        let metrics = gateway.get("/metrics").1;
+        if metrics.contains("awty_gateway_jobs_set_aside_total 0") { Err(metrics) } else { Ok(()) }
+    });
+    receiver.called("/ok", receiver.seen("/ok").len() + 2);
 }
