@@ -27,7 +27,9 @@ fn a_check_of_an_open_transaction_reaches_no_job_of_another_role() {
             "CREATE FUNCTION {role}.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'"
         )
     };
-    ["alice", "mallory"].map(|role| field.sql(role, &function(role)));
+    for role in ["alice", "mallory"] {
+        field.sql(role, &function(role));
+    }
     let schedule = |job| format!("SELECT awty.schedule('secret', '1', '{job}', after => '1 day', args => '1')");
     for (job, call, commit) in [
         ("one", schedule("one"), "COMMIT"),

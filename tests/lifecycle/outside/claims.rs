@@ -153,8 +153,10 @@ fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
         assert_eq!(claimed, 0);
         shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job")
     };
-    // A claim of one job ends at most 5,000 missed checks. A claim of two jobs ends at most 500 checks of each job.
-    assert_eq!(pending_after_claim("{mail,post}"), 2_500);
+    // A claim of one job ends at most 5,000 missed checks. A claim of two jobs ends at most 500 checks of each job, and
+    // fewer if that takes long.
+    let left = pending_after_claim("{mail,post}");
+    assert!((2_500..3_000).contains(&left), "{left} checks are left");
     assert_eq!(pending_after_claim("{mail}"), 0);
 }
 
