@@ -36,8 +36,10 @@ pub fn array(set_based: bool) -> &'static str {
     if set_based { "[]" } else { "" }
 }
 
+/// Returns a string constant that means the same whatever `standard_conforming_strings` says.
 pub fn quote(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+    let escape = if text.contains('\\') { "E" } else { "" };
+    format!("{escape}'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 pub fn ident(name: &str) -> String {

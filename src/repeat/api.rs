@@ -8,7 +8,7 @@ use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CALENDAR, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use crate::call::entity::Entity;
 use crate::call::rights;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, Result, quote};
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
 use crate::pg::{catalog, clock};
@@ -228,7 +228,7 @@ impl Call {
 
     fn tell(&self, next: Time) {
         let when = terms::local_time(&self.terms.zone, next);
-        let quoted = |text: &Text| format!("'{}'", text.to_string().replace('\'', "''"));
+        let quoted = |text: &Text| quote(&text.to_string());
         let mut words = vec![quoted(&self.entity.name), quoted(&self.entity.key)];
         if self.entity.name.as_bytes() != b"job" {
             words.push(quoted(&self.job.name));

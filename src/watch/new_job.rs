@@ -10,6 +10,10 @@ use crate::store::job::{self, Job};
 /// Ends checks and repetitions that other transactions have committed since a former job of this name was removed,
 /// because the former job may have had another role.
 pub fn insert(job: &Job) -> Result<bool> {
+    // Looks before it takes the name, because calls with the name of another role's job would wait for the lock.
+    if job::find(&job.name).is_some() {
+        return Ok(false);
+    }
     job::take_name(&job.name);
     if job::find(&job.name).is_some() {
         return Ok(false);

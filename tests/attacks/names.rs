@@ -154,3 +154,37 @@ fn a_rule_ends_after_open_writes_of_its_table_which_lock_no_name() {
     field.sql("alice", "SELECT awty.unwatch('r1')");
     assert_eq!(left(&field, "r1"), "0|0");
 }
+
+#[test]
+fn the_name_of_another_roles_job_is_refused_without_a_wait() {
+    let field = Field::new();
+    field.sql("alice", "SELECT awty.register('busy')");
+    field.sql("mallory", "CREATE TABLE mallory.t (id bigint PRIMARY KEY, s text)");
+    let mut open = field.client("alice");
+    open.batch_execute("BEGIN; SELECT awty.schedule('e', '1', 'busy', after => '1 day')").unwrap();
+    let mut mallory = field.client("mallory");
+    for call in [
+        "SELECT awty.register('busy')",
+        "SELECT awty.watch('mallory.t', until => $$s = 'y'$$, within => '1 h', rule => 'busy')",
+    ] {
+        assert_eq!(crate::field::answer(&mut mallory, call), "42710", "{call}");
+    }
+}
+
+/// The setting decides whether a backslash before a quote keeps the quote from ending the text.
+#[test]
+fn the_name_of_a_rule_is_no_code_whatever_a_backslash_means() {
+    let field = Field::new();
+    field.sql("alice", "CREATE TABLE alice.t (id bigint PRIMARY KEY, s text); CREATE SEQUENCE alice.runs");
+    let mut alice = field.client("alice");
+    alice.batch_execute("SET standard_conforming_strings = off; SET escape_string_warning = off").unwrap();
+    let name = r"x\';SELECT nextval($$alice.runs$$)--";
+    let watch = "SELECT awty.watch('alice.t', until => $$s = 'y'$$, within => '1 h', rule => $1)";
+    let watched = alice.query(watch, &[&name]);
+    assert!(!field.one::<bool>("alice", "SELECT is_called FROM alice.runs"), "{watched:?}");
+    watched.unwrap();
+    let found: String = field.one("alice", "SELECT rule FROM awty.rule");
+    assert_eq!(found, name);
+    field.sql("alice", "INSERT INTO alice.t VALUES (1, 'n')");
+    assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job WHERE entity_name = 't'"), 1);
+}

@@ -8,7 +8,7 @@ use super::dynamic_sql::{call, command, query};
 use super::rule;
 use super::rule_function::{self, StoredFunction};
 use super::watched::{NEW_ROWS, RowFunction, Source};
-use crate::error::{Error, WatchError};
+use crate::error::{Error, WatchError, quote};
 use crate::pg::column::Column;
 use crate::pg::expression::Expression;
 use crate::pg::owner::{as_owner, set_local};
@@ -99,7 +99,7 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
         let Some(function) = function else { raise_renamed(table) };
         let on = format!("FUNCTION {}", function.signature());
         command(&format!("GRANT EXECUTE ON {on} TO PUBLIC"));
-        command(&format!("COMMENT ON {on} IS '{}'", comment(rule).replace('\'', "''")));
+        command(&format!("COMMENT ON {on} IS {}", quote(&comment(rule))));
         oid
     });
     let name = format!("{}.{}", quoted(&table.schema), quoted(&bare));
@@ -151,7 +151,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         Kind::Plain => format!("REFERENCING NEW TABLE AS {NEW_ROWS} FOR EACH STATEMENT"),
         _ => "FOR EACH ROW".into(),
     };
-    let argument = format!("'{}'", rule.utf8().replace('\'', "''"));
+    let argument = quote(&rule.utf8());
     let changes = changes.join(" OR ");
     let create = |name: &str, event: &str, how: &str, arguments: &str| {
         let name = quoted(&trigger_name(rule, name));

@@ -56,7 +56,7 @@ impl Worker {
     async fn claimable_of(&self, jobs: &[Job], good: &mut Vec<Job>) -> Result<Option<String>, Trouble> {
         let mut refusal = None;
         for job in jobs {
-            match self.db.next_claim_in(std::slice::from_ref(&job.name)).await {
+            match self.db.next_claim_in(&[job.name.clone(), job.name.clone()]).await {
                 Ok(_) => good.push(job.clone()),
                 Err(trouble) if !is_of_a_job(&trouble) => return Err(trouble),
                 Err(trouble) => {

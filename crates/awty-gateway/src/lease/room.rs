@@ -31,9 +31,10 @@ impl Used {
     }
 }
 
-/// Converts KiB to a number of requests of the largest size.
+/// Converts KiB to a number of requests of the largest size. Less than one such request counts as none, so that a job
+/// with a few small requests can always claim.
 pub(super) fn requests(kib: usize) -> usize {
-    kib.div_ceil(LARGEST as usize)
+    kib / LARGEST as usize
 }
 
 impl Default for Room {
@@ -136,7 +137,7 @@ mod tests {
         small.keep(usize::MAX);
         assert_eq!((room.0.available_permits(), used.kib()), (ROOM - 101, 101));
         small.keep(100);
-        assert_eq!((room.0.available_permits(), used.kib()), (ROOM - 1, 1));
+        assert_eq!((room.0.available_permits(), used.kib(), requests(used.kib())), (ROOM - 1, 1, 0));
         drop(small);
         assert_eq!((room.0.available_permits(), used.kib()), (ROOM, 0));
     }
