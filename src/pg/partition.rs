@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 const NO_LOCK: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 
-/// Returns a partition of the table, or a partitioned table above it, that belongs neither to the table's owner nor to a
+/// Returns a partition of the table, or a partitioned table above it, whose owner is another role and no
 /// superuser. If `locks` is set, locks the table and its partitions against another owner until the end of the
 /// transaction.
 pub fn of_another_role(table: &Described, locks: bool) -> Option<Described> {

@@ -34,7 +34,7 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
 }
 
 /// Locks the rule's job, checks and alerts. Waits at most `PATIENCE` for each lock of another transaction. Returns
-/// whether the job may have repetitions: if its row is invalid, nobody knows.
+/// `false` only if the job has no repetitions. The result is `true` if the row of the job is invalid.
 ///
 /// The caller drops the rule's triggers only afterwards, because dropping them locks the table, and readers of the
 /// table would also wait for the other transactions.

@@ -178,19 +178,25 @@ fn holds_of_repetitions_that_search_long_keep_no_other_hold_from_its_end() {
     field.cluster.await_sql(DB, "the other ends", left);
 }
 
-#[test]
-fn checks_that_search_long_delay_no_claim_of_several_jobs() {
-    let field = Field::new();
-    field.sql("mallory", "SELECT awty.register('slow', max_lateness => '1 min')");
+/// Makes all checks an hour late, and claims the check of a quick job together with the job. Returns how many checks of
+/// the job the claim has ended.
+fn ends_beside_a_quick_job(field: &Field, job: &str) -> i64 {
     field.sql("alice", "SELECT awty.register('quick'); SELECT awty.schedule('e', '1', 'quick', after => '0')");
-    search_long(&field, "mallory", "slow", 600);
     field.sql(
         "postgres",
         "UPDATE awty.future_job SET first_check_at = now() - interval '1 h', next_check_at = now() - interval '1 h'",
     );
-    let claimed: i64 = field.one("postgres", "SELECT count(*) FROM awty.claim('{slow,quick}', 'w')");
+    let claimed: i64 = field.one("postgres", &format!("SELECT count(*) FROM awty.claim('{{{job},quick}}', 'w')"));
     assert_eq!(claimed, 1);
-    let ended: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job_history WHERE job = 'slow'");
+    field.one("postgres", &format!("SELECT count(*) FROM awty.future_job_history WHERE job = '{job}'"))
+}
+
+#[test]
+fn checks_that_search_long_delay_no_claim_of_several_jobs() {
+    let field = Field::new();
+    field.sql("mallory", "SELECT awty.register('slow', max_lateness => '1 min')");
+    search_long(&field, "mallory", "slow", 600);
+    let ended = ends_beside_a_quick_job(&field, "slow");
     // The claim stops at its time limit before it reaches its limit of 500 checks, because each of these checks takes
     // long.
     assert!((1..400).contains(&ended), "{ended} checks have ended");
@@ -212,14 +218,7 @@ fn large_checks_that_are_too_late_delay_no_claim_of_several_jobs() {
          SELECT count(awty.schedule('e', n::text, 'large', after => '1 h', args => jsonb_build_object('a', (
              SELECT string_agg(md5(m::text), '') FROM generate_series(1, 2000) AS m)))) FROM generate_series(1, 500) AS n",
     );
-    field.sql("alice", "SELECT awty.register('quick'); SELECT awty.schedule('e', '1', 'quick', after => '0')");
-    field.sql(
-        "postgres",
-        "UPDATE awty.future_job SET first_check_at = now() - interval '1 h', next_check_at = now() - interval '1 h'",
-    );
-    let claimed: i64 = field.one("postgres", "SELECT count(*) FROM awty.claim('{large,quick}', 'w')");
-    assert_eq!(claimed, 1);
-    let ended: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job_history WHERE job = 'large'");
+    let ended = ends_beside_a_quick_job(&field, "large");
     // The claim stops at its time limit before it reaches its limit of 500 checks.
     assert!((1..400).contains(&ended), "{ended} checks have ended");
 }

@@ -64,7 +64,7 @@ pub async fn claim(worker: Arc<Worker>) {
             Err(trouble) => {
                 refreshed = None;
                 // If a claim fails because a job is gone, the gateway reads its list of jobs again. If the next claim
-                // also fails, it claims the jobs one by one, because a tenant may go on changing its job.
+                // also fails, it claims the jobs one by one, because a tenant may change its job again and again.
                 if !has_gone && is_gone(&trouble) {
                     has_gone = true;
                     Turn::default()

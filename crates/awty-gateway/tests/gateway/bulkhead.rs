@@ -125,7 +125,7 @@ fn an_open_claim_of_a_tenant_alone_keeps_no_call_of_others_waiting() {
     receiver.called("/bad", 1);
 }
 
-/// The white space is no part of the body, but was counted as if it were.
+/// The gateway removes the white space from the body.
 #[test]
 fn calls_that_hang_keep_no_more_room_than_their_requests_need() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
