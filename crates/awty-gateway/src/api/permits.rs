@@ -11,14 +11,14 @@ use super::problem::{Problem, stopping};
 use super::role::{OF_ROLE, Role};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Time limit of a statement. A request with the last free place has a shorter limit, so that two roles cannot take
 /// every place for long. The shorter limit is above [`LONG`](super::role::LONG). The API tries such a request again if
 /// it fails, but the page does not.
-const FULL: &str = "10s";
-const SHORT: &str = "2s";
+const FULL: Duration = Duration::from_secs(10);
+const SHORT: Duration = Duration::from_secs(2);
 const MANY: usize = 1_000;
 
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Permit {
     }
 
     /// Returns the time limit of each statement.
-    pub const fn limit(&self) -> &'static str {
+    pub const fn limit(&self) -> Duration {
         if self.place.is_last { SHORT } else { FULL }
     }
 

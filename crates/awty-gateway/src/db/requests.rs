@@ -1,6 +1,7 @@
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -40,10 +41,18 @@ const AS_USUAL: &str =
     "SELECT pg_catalog.set_config('enable_sort', 'on', true), pg_catalog.set_config('enable_bitmapscan', 'on', true)";
 
 const LONGEST_NAME: usize = 63;
+/// Time that a statement has to end after its time limit.
+const GRACE: Duration = Duration::from_secs(1);
 /// Maximum time for the rollback of an abandoned request.
 const UNDO: Duration = Duration::from_secs(5);
 /// Pause before the gateway tries again to terminate a database session that has not ended yet.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// Returns the duration in milliseconds, in a format that PostgreSQL accepts both as an interval and as the value of a
+/// setting.
+pub(super) fn in_ms(length: Duration) -> String {
+    format!("{} ms", length.as_millis())
+}
 
 /// Refuses long names, because PostgreSQL would cut the name, and the cut name may belong to another role.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
@@ -86,16 +95,18 @@ impl Db {
     pub async fn begin(
         &self,
         role: &str,
-        limit: &str,
+        limit: Duration,
         of_role: impl Send + Sync + 'static,
         place: impl Send + Sync + 'static,
     ) -> Result<Request, Trouble> {
         let client = Some(self.client().await?);
         let places: Option<[Box<dyn Send + Sync>; 2]> = Some([Box::new(of_role), Box::new(place)]);
-        let mut request = Request { db: self.clone(), transaction: None, client, places, closes: false };
+        let ignores_cancel = AtomicBool::new(false);
+        let mut request =
+            Request { db: self.clone(), transaction: None, client, places, limit, ignores_cancel, closes: false };
         if let Some(client) = &request.client {
             client.batch_execute("BEGIN").await?;
-            let row = client.query_one(TERMS, &[&limit]).await?;
+            let row = client.query_one(TERMS, &[&in_ms(limit)]).await?;
             request.transaction = Some((row.try_get(5)?, row.try_get(6)?));
             client.query_one(ROLE, &[&role]).await?;
         }
@@ -123,6 +134,10 @@ pub struct Request {
     transaction: Option<(i32, DateTime<Utc>)>,
     client: Option<Object>,
     places: Option<[Box<dyn Send + Sync>; 2]>,
+    /// Time limit of each statement.
+    limit: Duration,
+    /// True if a statement has not ended within [`GRACE`] after its time limit.
+    ignores_cancel: AtomicBool,
     closes: bool,
 }
 
@@ -138,7 +153,7 @@ impl Request {
 
     pub(super) async fn rows(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Trouble> {
         match &self.client {
-            Some(client) => Ok(client.query(sql, values).await?),
+            Some(client) => self.limited(client.query(sql, values)).await,
             None => Ok(Vec::new()), // unreachable: commit() takes the client and consumes the request
         }
     }
@@ -146,9 +161,22 @@ impl Request {
     pub(super) async fn rows_by_index(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Trouble> {
         let Some(client) = &self.client else { return Ok(Vec::new()) };
         client.batch_execute(BY_INDEX).await?;
-        let rows = client.query(sql, values).await?;
+        let rows = self.limited(client.query(sql, values)).await?;
         client.batch_execute(AS_USUAL).await?;
         Ok(rows)
+    }
+
+    /// Gives up if a role's function ignores its cancellation. Dropping the request then terminates its session.
+    async fn limited<T>(
+        &self,
+        statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Trouble> {
+        if let Ok(done) = tokio::time::timeout(self.limit + GRACE, statement).await {
+            return Ok(done?);
+        }
+        self.ignores_cancel.store(true, Ordering::Relaxed);
+        let message = format!("a statement did not end within {GRACE:?} after its time limit of {:?}", self.limit);
+        Err(Trouble::Refused { sqlstate: "57014".into(), message, hint: None })
     }
 
     pub async fn commit(mut self) -> Result<(), Trouble> {
@@ -165,8 +193,9 @@ impl Drop for Request {
         if let Some(client) = self.client.take() {
             let (places, closes) = (self.places.take(), self.closes);
             let (db, transaction) = (self.db.clone(), self.transaction.take());
+            let undo = if self.ignores_cancel.load(Ordering::Relaxed) { Duration::ZERO } else { UNDO };
             tokio::spawn(async move {
-                let undone = tokio::time::timeout(UNDO, client.batch_execute("ROLLBACK")).await;
+                let undone = tokio::time::timeout(undo, client.batch_execute("ROLLBACK")).await;
                 if closes || !matches!(undone, Ok(Ok(()))) {
                     drop(Object::take(client));
                 }

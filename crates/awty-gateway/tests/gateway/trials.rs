@@ -105,19 +105,28 @@ fn a_tried_function_gets_no_right_of_the_gateway() {
     assert!(tried.text.contains("it is app now (P0001)"), "{}", tried.text);
 }
 
-/// Makes a database session of the gateway execute `body`. To hold a row, the gateway evaluates a rule's condition,
-/// which here calls a function that contains `body`.
-fn hold(shop: &Shop, gateway: &Gateway, body: &str) -> u16 {
+const ENDLESS: &str = "LOOP BEGIN PERFORM pg_sleep(3600); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP;";
+
+/// Lets `app` watch a table with three rows whose condition executes `body` in the gateway's database sessions.
+fn watch(shop: &Shop, body: &str) {
     shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
     shop.app(&format!(
         "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL);
          CREATE FUNCTION own.attack(at timestamptz) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
              BEGIN IF session_user <> 'app' THEN {body} END IF; RETURN false; END $$;
          SELECT awty.watch('own.orders', since => 'at', until => 'own.attack(at)', within => '1 day');
-         INSERT INTO own.orders VALUES (1, now())"
+         INSERT INTO own.orders SELECT n, now() FROM generate_series(1, 3) AS n"
     ));
-    let browser = Browser::of(shop, gateway, "app", "write");
-    browser.post("/entity/hold", &[("name", "orders"), ("key", "1"), ("job", "orders")]).status
+}
+
+/// Holds a row, for which the gateway evaluates the rule's condition.
+fn hold_as(browser: &Browser, key: &str) -> u16 {
+    browser.post("/entity/hold", &[("name", "orders"), ("key", key), ("job", "orders")]).status
+}
+
+fn hold(shop: &Shop, gateway: &Gateway, body: &str) -> u16 {
+    watch(shop, body);
+    hold_as(&Browser::of(shop, gateway, "app", "write"), "1")
 }
 
 /// With row_security off, PostgreSQL refuses queries of tables with row-level security.
@@ -134,12 +143,39 @@ fn an_expression_of_a_rule_changes_no_session_of_the_gateway() {
 #[test]
 fn an_expression_that_catches_its_cancellation_keeps_no_session() {
     let (shop, gateway, _) = open();
-    let endless = "LOOP BEGIN PERFORM pg_sleep(3600); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP;";
-    assert_eq!(hold(&shop, &gateway, endless), 504);
+    assert_eq!(hold(&shop, &gateway, ENDLESS), 504);
     let sessions = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
     until("the session to end", || match shop.text(sessions).as_str() {
         "0" => Ok(()),
         left => Err(left.to_owned()),
+    });
+}
+
+/// The last place for changes has a time limit of 2 s instead of 10 s, also for a function that ignores it.
+#[test]
+fn the_last_place_is_free_again_before_the_places_that_were_taken_earlier() {
+    let (shop, gateway, _) = open();
+    watch(&shop, ENDLESS);
+    shop.cluster.execute("postgres", &["GRANT app TO other"]);
+    let sleeping = || {
+        let sessions = "SELECT coalesce(string_agg(pid::text, ' ' ORDER BY xact_start), '') FROM pg_stat_activity
+            WHERE wait_event = 'PgSleep'";
+        shop.text(sessions).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let number = |wanted: usize| {
+        until("sessions", || {
+            Some(sleeping()).filter(|pids| pids.len() == wanted).ok_or_else(|| format!("{:?}", sleeping()))
+        })
+    };
+    let (app, other) = (&Browser::of(&shop, &gateway, "app", "write"), Browser::of(&shop, &gateway, "other", "write"));
+    std::thread::scope(|scope| {
+        let earlier = ["1", "2"].map(|key| scope.spawn(move || hold_as(app, key)));
+        let first = number(2);
+        let last = scope.spawn(|| hold_as(&other, "3"));
+        assert_eq!(number(3)[..2], first);
+        assert_eq!(last.join().unwrap(), 504);
+        assert_eq!(number(2), first);
+        assert_eq!(earlier.map(|post| post.join().unwrap()), [504, 504]);
     });
 }
 

@@ -1,6 +1,7 @@
 //! Reads the figures of the start page, and the number of late rows for each page's title.
 
 use super::{all, all_by_index};
+use crate::db::requests::in_ms;
 use crate::db::schedules::ms;
 use crate::db::{Request, Trouble};
 use serde_json::Value;
@@ -156,12 +157,6 @@ pub const STOPS: &str = concat!(
         FROM (SELECT t.state, ", own!("j.role"), " AS own, pg_catalog.concat(coalesce(t.target, 'each target'), ' of job \"', t.job, '\": ', t.why) AS what
             FROM ", some_targets!(), " AS t JOIN awty.job AS j ON j.job = t.job WHERE t.state IN ('blocked', 'open', 'full')) AS w) AS t"
 );
-
-/// Returns the duration in milliseconds, in a format that PostgreSQL accepts both as an interval and as the value of a
-/// setting.
-fn in_ms(length: Duration) -> String {
-    format!("{} ms", length.as_millis())
-}
 
 async fn number(request: &Request, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<i64, Trouble> {
     let row = request.rows_by_index(sql, values).await?.pop();
