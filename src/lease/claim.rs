@@ -97,7 +97,8 @@ fn lock_claims(jobs: Vec<&Job>, is_shared: bool) -> Vec<Job> {
     }
     failpoint!("claim.locked");
     let now = locked.into_iter().filter_map(|job| job::find(&job.name)?.ok());
-    now.filter(|job| job.is_external() && !job.paused).collect()
+    // During the wait, the right may have ended, or the name may have become that of another role's job.
+    now.filter(|job| job.is_external() && !job.paused && rights::may_claim(job)).collect()
 }
 
 struct Claim<'a> {

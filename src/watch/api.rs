@@ -1,4 +1,5 @@
 use super::statements::{alert, rule_check, stop};
+use super::unwatch::{may_change, unwatch_rule};
 use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule, hand_over, new_job, walk};
 use crate::calendar;
 use crate::call::args::{Args, calls};
@@ -369,29 +370,4 @@ fn take_in(rule: &Rule, source: &Source, now: Time) {
     if rule.terms.existing.as_bytes() == b"upcoming" && source.has_rows() {
         error::log::notice("rows that are already late get no alert; existing => 'all' includes them".into());
     }
-}
-
-fn may_change(rule: &Rule) -> bool {
-    let caller = catalog::current_role();
-    match table::describe(rule.relation) {
-        Some(table) => catalog::can_become(caller, table.owner),
-        None => catalog::can_become(caller, rule.terms.role),
-    }
-}
-
-fn unwatch_rule(args: &Args) -> Result<i64> {
-    rights::gate_write("awty.unwatch()")?;
-    let name = args.name(0, "rule", MAX_JOB)?;
-    let rule = rule::find(&name).ok_or_else(|| WatchError::UnknownRule { rule: name.to_string() })?;
-    if !may_change(&rule) {
-        let caller = catalog::current_role();
-        if !rights::job(&name).is_ok_and(|job| rights::may_read(&job)) {
-            return Err(WatchError::UnknownRule { rule: name.to_string() }.into());
-        }
-        let table = table::describe(rule.relation);
-        let (relation, owner) =
-            table.map_or_else(Default::default, |table| (table.qualified(), catalog::role_label(table.owner)));
-        return Err(WatchError::NotTableOwner { relation, owner, caller: catalog::role_label(caller) }.into());
-    }
-    end_rule::rule(&rule).map_err(|_| WatchError::Changed { rule: name.to_string() }.into())
 }

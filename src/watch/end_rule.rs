@@ -3,7 +3,7 @@
 use super::statements::{alert, cleared_alert, rule_check, stop};
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
-use crate::pg::{clock, table, table_lock};
+use crate::pg::{clock, table};
 use crate::repeat::statements::repetition;
 use crate::rule::statements::rule::{self, Rule};
 use crate::rule::statements::{rule_function, rule_objects};
@@ -11,14 +11,17 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// The rule cannot end, because it has an open alert that is too new for the snapshot of this transaction.
+/// The rule cannot end. It has an open alert that is too new for the snapshot of this transaction, or the name has become
+/// that of another rule or job.
 pub struct Unseen;
 
+/// The caller must have locked the table if it exists.
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
-    if table::describe(rule.relation).is_some() {
-        table_lock::against_writes(rule.relation);
-    }
     let repeats = lock(&rule.name);
+    // The job is the only lock of a rule whose table was dropped.
+    if !rule::find(&rule.name).is_some_and(|now| (now.relation, now.watched_at) == (rule.relation, rule.watched_at)) {
+        return Err(Unseen);
+    }
     if let Some(table) = table::describe(rule.relation) {
         rule_objects::drop_all(&rule.name, &table);
     }

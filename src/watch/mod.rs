@@ -1,7 +1,8 @@
 //! A rule watches a table. A scheduled check tests each row until the row meets the rule's condition. Each late row has
 //! an alert.
 //!
-//! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
+//! - [`api`] has `awty.watch()`, and [`unwatch`] has `awty.unwatch()`. [`triggers`] has the trigger functions and the
+//!   job function.
 //! - Triggers call [`written`] for written rows.
 //! - Runs call [`judge`] for due rows. If the run fails, [`untold`] raises the alert.
 //! - [`walk`] adds the rows that are older than the rule. [`sweep`] compares open alerts with their rows. Both visit
@@ -27,6 +28,7 @@ pub mod stops;
 pub mod sweep;
 mod triggers;
 pub mod untold;
+mod unwatch;
 pub mod upkeep;
 mod walk;
 mod written;
@@ -36,7 +38,7 @@ use crate::calendar;
 use crate::call::rights;
 use crate::pg::clock;
 use crate::pg::text::Text;
-use crate::rule::statements::rule;
+use crate::rule::statements::rule::{self, Rule};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use awty_core::Time;
@@ -62,14 +64,23 @@ pub fn users(calendar: &Text) -> (Vec<String>, usize) {
 
 pub fn follow_calendar(name: &Text, by: pg_sys::Oid, now: Time) {
     let mut names = rule::of_calendar(name);
-    if let Some(known) = calendar::find(name) {
-        let follows = |(_, role): &(Text, _)| known.moves_rules_of(*role, by);
-        names.extend(rule::of_due().into_iter().filter(follows).map(|(rule, _)| rule));
+    let mut of_due = rule::of_due();
+    match calendar::find(name) {
+        Some(known) => of_due.retain(|(_, role)| known.moves_rules_of(*role, by)),
+        None => of_due.clear(),
     }
+    names.extend(of_due.iter().map(|(rule, _)| rule.clone()));
     names.sort_by(|one, other| one.as_bytes().cmp(other.as_bytes()));
     names.dedup();
     // Locks the rules in the order of their names, so that two changes of calendars cannot deadlock.
     for rule in &names {
+        // While this call waited, the name may have become that of another role's job.
+        job::share_name(rule);
+        let follows =
+            |now: &Rule| now.terms.calendar.as_ref() == Some(name) || of_due.contains(&(rule.clone(), now.terms.role));
+        if !rule::find(rule).as_ref().is_some_and(follows) {
+            continue;
+        }
         // Locks the check before the rule, as `awty.unwatch()` does.
         if let Some(Ok(job)) = job::find(rule) {
             rule_check::restart_special(rule, BACKFILL, now, job.role);

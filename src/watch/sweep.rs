@@ -5,7 +5,7 @@ use super::statements::alert::{self, Found, Start};
 use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::Clocks;
 use super::written::note;
-use super::{SWEEP, cleared, pieces, upkeep};
+use super::{SWEEP, cleared, is_rules, pieces, upkeep};
 use crate::pg::clock;
 use crate::pg::subtransaction::unless_locked;
 use crate::pg::text::Text;
@@ -25,6 +25,8 @@ pub fn schedule_due(now: Time) {
     let Some(then) = now.checked_sub_signed(EVERY) else { return };
     let jobs = rule::to_sweep(then).into_iter().filter_map(|name| job::find(&name)?.ok());
     upkeep::for_each(jobs.map(|job| (job.role, job)), |job| {
+        // Meanwhile, the name may have become that of another role's job.
+        job::find(&job.name)?.ok().filter(|now| is_rules(now) && now.role == job.role)?;
         unless_locked(|| rule_check::put_special(&job.name, SWEEP, now, job.role))?;
         wakeup::at_commit(job.runner(), clock::to_timestamp(now));
         Some(())

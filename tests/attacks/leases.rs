@@ -1,5 +1,6 @@
 //! Mallory and alice have jobs for external workers. One call, such as a call of the gateway, handles leases of both.
 
+use crate::alters::beside;
 use crate::field::{DB, Field};
 use awty_testkit::PATIENCE;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,4 +122,18 @@ fn expired_leases_of_many_jobs_do_not_keep_the_maintainer() {
     // One transaction of the maintainer ends leases of both roles, but only for a limited time for each role.
     let left: i64 = field.one("postgres", "SELECT count(*) FROM awty_internal.lease");
     assert!(left > 0, "the maintainer has ended all leases at once");
+}
+
+#[test]
+fn a_claim_that_waited_is_judged_after_the_wait() {
+    let field = Field::new();
+    field.sql("alice", "SELECT awty.register('pay'), awty.allow('pay', 'mallory', 'claim')");
+    field.sql("alice", "SELECT awty.schedule('order', n::text, 'pay', after => '0') FROM generate_series(1, 4) AS n");
+    let due = "SELECT bool_and(next_check_at <= clock_timestamp()) AND awty.next_claim_in('{pay}') = '0' FROM awty.future_job";
+    field.cluster.await_sql(DB, "the checks to be due", due);
+    let claim = |worker| format!("count(*) FROM awty.claim('{{pay}}', '{worker}', 1)");
+    let ended = format!("awty.disallow('pay', 'mallory'), {}", claim("alice"));
+    assert_eq!(beside(&field, ("alice", &ended), ("mallory", &claim("mallory"))), "");
+    let workers: String = field.one("alice", "SELECT string_agg(worker, ' ') FROM awty.lease");
+    assert_eq!(workers, "alice");
 }

@@ -1,7 +1,7 @@
 //! A check belongs to the job that had this name when the check was scheduled, also if another role gets the name.
 
 use crate::alters::{beside, field_with_guild};
-use crate::field::{DB, Field};
+use crate::field::{DB, Field, answer};
 use awty_testkit::Cluster;
 
 /// The call waits for a transaction that uses the name of the job.
@@ -49,7 +49,7 @@ fn a_check_of_an_open_transaction_reaches_no_job_of_another_role() {
         waits(&field, "mallory", job, &register);
         open.batch_execute(commit).unwrap();
         if job == "held" {
-            assert_eq!(crate::field::answer(&mut earlier, &register), "55P03", "the check is newer than the snapshot");
+            assert_eq!(answer(&mut earlier, &register), "55P03", "the check is newer than the snapshot");
         }
         earlier.batch_execute("ROLLBACK").unwrap();
         field.sql("mallory", &register);
@@ -167,8 +167,82 @@ fn the_name_of_another_roles_job_is_refused_without_a_wait() {
         "SELECT awty.register('busy')",
         "SELECT awty.watch('mallory.t', until => $$s = 'y'$$, within => '1 h', rule => 'busy')",
     ] {
-        assert_eq!(crate::field::answer(&mut mallory, call), "42710", "{call}");
+        assert_eq!(answer(&mut mallory, call), "42710", "{call}");
     }
+}
+
+/// Returns the SQLSTATE of alice's call, which waits for a lock. `meanwhile` is executed while the call waits, and lets
+/// it go on.
+fn call_that_waits(field: &Field, call: &str, meanwhile: impl FnOnce()) -> String {
+    let mut alice = field.client("alice");
+    std::thread::scope(|scope| {
+        let pid: i32 = alice.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+        let called = scope.spawn(move || answer(&mut alice, &format!("SELECT {call}")));
+        let waits = format!("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {pid}");
+        field.cluster.await_sql(DB, "the call to wait", &waits);
+        meanwhile();
+        called.join().unwrap()
+    })
+}
+
+/// The name is free for a moment, because a session that waits for the table keeps the call from going on.
+#[test]
+fn an_unwatch_that_waits_ends_no_job_of_another_role() {
+    let field = field_with_rules(&["r1"]);
+    let (mut first, mut next) = (field.client("alice"), field.client("alice"));
+    first.batch_execute("BEGIN; LOCK TABLE alice.r1 IN SHARE ROW EXCLUSIVE MODE").unwrap();
+    let next = std::thread::spawn(move || {
+        next.batch_execute("BEGIN; LOCK TABLE alice.r1").unwrap();
+        next
+    });
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'alice.r1'::regclass AND NOT granted)";
+    field.cluster.await_sql(DB, "the second lock to wait", waits);
+    let ended = call_that_waits(&field, "awty.unwatch('r1')", || {
+        first.batch_execute("SELECT awty.unwatch('r1'); COMMIT").unwrap();
+        field.job("mallory", "r1", "BEGIN RETURN NULL; END");
+        field.sql("mallory", "SELECT awty.schedule('thing', '1', 'r1', after => '1 day')");
+        next.join().unwrap().batch_execute("COMMIT").unwrap();
+    });
+    assert_eq!((ended.as_str(), left(&field, "r1").as_str()), ("42704", "1|0"));
+}
+
+#[test]
+fn an_unwatch_that_waits_for_the_hand_over_of_the_table_is_judged_after_it() {
+    for (hand_over, refusal) in [("", "42501"), (", replace => true", "42704")] {
+        let field = field_with_rules(&["r1"]);
+        let mut open = field.client("postgres");
+        open.batch_execute("BEGIN; ALTER TABLE alice.r1 OWNER TO bob").unwrap();
+        if !hand_over.is_empty() {
+            open.batch_execute(&format!("SET LOCAL ROLE bob; SELECT {}; RESET ROLE", watch("r1", hand_over))).unwrap();
+        }
+        let ended = call_that_waits(&field, "awty.unwatch('r1')", || open.batch_execute("COMMIT").unwrap());
+        assert_eq!(ended, refusal, "{hand_over}");
+        assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.rule"), 1);
+    }
+}
+
+#[test]
+fn a_replaced_calendar_reaches_no_job_that_took_the_name_of_a_rule_meanwhile() {
+    let field = field_with_rules(&["r1", "r2"]);
+    let calendar = |hours: &str, rest: &str| format!("awty.create_calendar('c', '{{mon-sun {hours}}}', 'UTC'{rest})");
+    field.sql("alice", &format!("SELECT {}", calendar("00:00-24:00", "")));
+    for rule in ["r1", "r2"] {
+        field.sql("alice", &format!("SELECT {}", watch(rule, ", calendar => 'c', replace => true")));
+    }
+    let walked = "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE entity_name = 'awty.backfill')";
+    field.cluster.await_sql(DB, "the walks", walked);
+    let mut open = field.client("alice");
+    open.batch_execute("BEGIN; SELECT awty.schedule('awty.backfill', 'r1', 'r1', after => '10 days')").unwrap();
+    let replaced = call_that_waits(&field, &calendar("09:00-17:00", ", replace => true"), || {
+        field.sql("alice", "SELECT awty.unwatch('r2')");
+        field.job("mallory", "r2", "BEGIN RETURN NULL; END");
+        open.batch_execute("COMMIT").unwrap();
+    });
+    assert_eq!(replaced, "");
+    // If a check reaches the job, its function may have ended the check already.
+    let reached = "SELECT (SELECT count(*) FROM awty.future_job WHERE job = 'r2')
+                        + (SELECT count(*) FROM awty.future_job_history WHERE job = 'r2' AND role = 'mallory'::regrole)";
+    assert_eq!(field.one::<i64>("postgres", reached), 0);
 }
 
 /// The setting decides whether a backslash before a quote keeps the quote from ending the text.
