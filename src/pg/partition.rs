@@ -49,11 +49,14 @@ fn below(table: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
     unsafe { oids(unbound::find_all_inheritors(table, lock)) }
 }
 
+/// Goes on above a partition whose concurrent detachment has not ended, because the planner still uses the partition
+/// key above it. `get_partition_ancestors()` ends there.
 fn above(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    // SAFETY: a transaction is open, and the list is one of OIDs.
-    unsafe {
-        if pg_sys::get_rel_relispartition(table) { oids(unbound::get_partition_ancestors(table)) } else { Vec::new() }
-    }
+    let parent = |table: &pg_sys::Oid| {
+        // SAFETY: a transaction is open, and the OID need not exist.
+        unsafe { pg_sys::get_rel_relispartition(*table) }.then(|| unbound::get_partition_parent(*table))
+    };
+    std::iter::successors(parent(&table), parent).collect()
 }
 
 /// # Safety

@@ -64,6 +64,7 @@ mod c {
         ) -> *mut pg_sys::List;
         // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
+        pub fn get_partition_parent(table: pg_sys::Oid, even_if_detached: bool) -> pg_sys::Oid;
         // pgrx's wrappers of parser/parser.h, parser/parse_expr.h and parser/analyze.h lose an ERROR's SQLSTATE and
         // position.
         pub fn parse_analyze_withcb(
@@ -197,6 +198,12 @@ pub fn find_all_inheritors(table: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> *mut p
 pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
     // SAFETY: the caller passes a partition, and pgrx's guard catches any ERROR.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
+}
+
+/// Returns the table above the partition, also if a concurrent detachment of the partition has not ended.
+pub fn get_partition_parent(table: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: a transaction is open, and pgrx's guard catches any ERROR.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_parent(table, true)) }
 }
 
 pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List {

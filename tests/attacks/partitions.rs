@@ -1,4 +1,4 @@
-use crate::field::{DB, Field};
+use crate::field::{DB, Field, answer};
 
 const LATE: &str = "now() - interval '1 hour'";
 
@@ -141,6 +141,29 @@ fn a_partitioned_table_of_another_role_lends_no_rights() {
     nothing_is_caught(&field);
     let fix = fix(&field);
     assert!(fix.ends_with("ALTER TABLE mallory.above OWNER TO alice;"), "{fix}");
+}
+
+/// A concurrent detachment that is cancelled in the middle leaves the partition below the table.
+#[test]
+fn a_partition_whose_detachment_has_not_ended_is_not_watched() {
+    let field = field();
+    field.sql("alice", &format!("CREATE TABLE public.t {COLUMNS}"));
+    field.sql("mallory", &format!("CREATE TABLE mallory.above {COLUMNS} PARTITION BY LIST (tenant)"));
+    field.sql("postgres", "ALTER TABLE mallory.above ATTACH PARTITION public.t FOR VALUES IN ('own')");
+    let (mut reader, mut mallory) = (field.client("mallory"), field.client("mallory"));
+    reader.batch_execute("BEGIN; SELECT FROM mallory.above").unwrap();
+    let pid: i32 = mallory.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    let detach = "ALTER TABLE mallory.above DETACH PARTITION public.t CONCURRENTLY";
+    let detaching = std::thread::spawn(move || answer(&mut mallory, detach));
+    let is_half = "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhdetachpending)";
+    field.cluster.await_sql(DB, "the first half of the detachment", is_half);
+    field.sql("postgres", &format!("SELECT pg_cancel_backend({pid})"));
+    assert_eq!(detaching.join().unwrap(), "57014");
+    let refusal = field.refused("alice", WATCH, "42501");
+    assert!(refusal.message.contains("mallory.above"), "{refusal:?}");
+    reader.batch_execute("COMMIT").unwrap();
+    field.sql("mallory", "ALTER TABLE mallory.above DETACH PARTITION public.t FINALIZE");
+    field.sql("alice", WATCH);
 }
 
 #[test]
