@@ -29,7 +29,7 @@ use crate::net::tls;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use rustls::RootCertStore;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -37,6 +37,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
+/// Maximum time for which a pool without connections waits until the server has ended one that the pool has closed.
+const CLOSING: Duration = Duration::from_secs(2);
 /// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that other pools can open
 /// connections.
 const REST: Duration = Duration::from_secs(10);
@@ -127,11 +129,15 @@ impl Db {
         }
     }
 
+    /// Waits if the server has no connection left, because one of this pool becomes free, or the server still counts one
+    /// that this pool has closed.
     async fn free(&self) -> Result<Object, PoolError> {
+        let begun = Instant::now();
         loop {
             match self.pool.get().await {
                 Err(PoolError::Backend(error))
-                    if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) && self.pool.status().size > 0 =>
+                    if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
+                        && (self.pool.status().size > 0 || begun.elapsed() < CLOSING) =>
                 {
                     tokio::time::sleep(AGAIN).await;
                 }

@@ -1,13 +1,21 @@
 use crate::client::Client;
 use crate::people;
 use crate::receiver::Receiver;
-use crate::shop::Shop;
+use crate::shop::{Gateway, Shop};
+use crate::visitor::Browser;
+
+/// A gateway whose role may have `connections` connections.
+fn with_gateway(connections: u32) -> (Shop, Gateway) {
+    let shop = Shop::open();
+    let limit = format!("ALTER ROLE gateway CONNECTION LIMIT {connections} NOINHERIT");
+    shop.cluster.execute("postgres", &[&limit, "GRANT app TO gateway", "GRANT CREATE ON SCHEMA public TO app"]);
+    let gateway = shop.gateway("one");
+    (shop, gateway)
+}
 
 #[test]
 fn with_three_connections_all_is_answered_and_booked() {
-    let (shop, receiver) = (Shop::open(), Receiver::start());
-    shop.cluster.execute("postgres", &["ALTER ROLE gateway CONNECTION LIMIT 3 NOINHERIT", "GRANT app TO gateway"]);
-    let gateway = shop.gateway("one");
+    let ((shop, gateway), receiver) = (with_gateway(3), Receiver::start());
     shop.app(&format!(
         "SELECT awty_http.schedule('{}/' || n, '1 s') FROM generate_series(1, 20) AS n",
         receiver.origin()
@@ -25,6 +33,23 @@ fn with_three_connections_all_is_answered_and_booked() {
     });
     shop.await_text("SELECT count(*) >= 60 FROM awty.attempt WHERE ok", "true");
     assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE NOT ok"), "0");
+}
+
+/// Each trial closes its session. The server counts the session until its process has ended.
+#[test]
+fn with_three_connections_a_trial_delays_no_later_request() {
+    let (shop, gateway) = with_gateway(3);
+    shop.app(
+        "CREATE FUNCTION works(j awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT';
+         SELECT awty.register('works', 'works'), awty.schedule('orders', '1', 'works', after => '1 day')",
+    );
+    let (browser, client) =
+        (Browser::of(&shop, &gateway, "app", "write"), people::client(&shop, &gateway, "app", "read"));
+    for _ in 0..20 {
+        assert_eq!(browser.post("/entity?name=orders&key=1", &[("job", "works")]).status, 200);
+        let answer = client.get("/v1/schedules");
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
 }
 
 #[test]
