@@ -33,8 +33,21 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
+    /// Returns whether an answer asks for a change of its schedule. A tenant can lock the name of its job against such a
+    /// change.
+    fn asks(&self) -> bool {
+        self.bookings.iter().any(asks)
+    }
+
+    /// Splits off the answers that ask for a change. If all or none of them ask, halves the batch.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
-        let middle = self.bookings.len() / 2;
+        let asking = self.bookings.iter().filter(|booking| asks(booking)).count();
+        let middle = if asking == 0 || asking == self.bookings.len() {
+            self.bookings.len() / 2
+        } else {
+            self.bookings.sort_by_key(asks);
+            self.bookings.len() - asking
+        };
         if middle == 0 {
             return Err(self);
         }
@@ -57,6 +70,18 @@ impl Batch {
         let pause = if self.is_locked { ASIDE.1 } else { ASIDE.0 };
         Batch { due: Instant::now() + pause, is_locked: true, ..self }
     }
+}
+
+fn asks(booking: &Booking) -> bool {
+    booking.changes.as_ref().is_some_and(|changes| changes.asked.is_some())
+}
+
+/// Removes and returns the batch that is stored next. Answers that ask for a change of their schedule come after the
+/// others, because they may wait for a lock one by one.
+fn next(queue: &mut Vec<Batch>, now: Instant) -> Option<Batch> {
+    let due = queue.iter().enumerate().filter(|(_, batch)| batch.due <= now);
+    let (place, _) = due.min_by_key(|(_, batch)| (batch.is_locked, batch.asks(), batch.due))?;
+    Some(queue.swap_remove(place))
 }
 
 enum Unbooked {
@@ -89,9 +114,7 @@ impl Worker {
         loop {
             queue.extend(std::iter::from_fn(|| parts.try_recv().ok()));
             let now = Instant::now();
-            let due = queue.iter().enumerate().filter(|(_, batch)| batch.due <= now);
-            let next = due.min_by_key(|(_, batch)| (batch.is_locked, batch.due)).map(|(place, _)| place);
-            let Some(batch) = next.map(|place| queue.swap_remove(place)) else {
+            let Some(batch) = next(&mut queue, now) else {
                 let due = queue.iter().map(|batch| batch.due).min();
                 tokio::select! {
                     received = parts.recv() => match received {
@@ -156,3 +179,7 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "answers_tests.rs"]
+mod tests;
