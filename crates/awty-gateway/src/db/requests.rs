@@ -193,7 +193,8 @@ impl Drop for Request {
         if let Some(client) = self.client.take() {
             let (places, closes) = (self.places.take(), self.closes);
             let (db, transaction) = (self.db.clone(), self.transaction.take());
-            let undo = if self.ignores_cancel.load(Ordering::Relaxed) { Duration::ZERO } else { UNDO };
+            let undo =
+                if self.ignores_cancel.load(Ordering::Relaxed) { Duration::ZERO } else { UNDO.min(self.limit + GRACE) };
             tokio::spawn(async move {
                 let undone = tokio::time::timeout(undo, client.batch_execute("ROLLBACK")).await;
                 if closes || !matches!(undone, Ok(Ok(()))) {
