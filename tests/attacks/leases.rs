@@ -1,7 +1,6 @@
 //! Mallory and alice have jobs for external workers. One call, such as a call of the gateway, handles leases of both.
 
-use crate::alters::beside;
-use crate::field::{DB, Field};
+use crate::field::{DB, Field, answer};
 use awty_testkit::PATIENCE;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -131,9 +130,14 @@ fn a_claim_that_waited_is_judged_after_the_wait() {
     field.sql("alice", "SELECT awty.schedule('order', n::text, 'pay', after => '0') FROM generate_series(1, 4) AS n");
     let due = "SELECT bool_and(next_check_at <= clock_timestamp()) AND awty.next_claim_in('{pay}') = '0' FROM awty.future_job";
     field.cluster.await_sql(DB, "the checks to be due", due);
-    let claim = |worker| format!("count(*) FROM awty.claim('{{pay}}', '{worker}', 1)");
-    let ended = format!("awty.disallow('pay', 'mallory'), {}", claim("alice"));
-    assert_eq!(beside(&field, ("alice", &ended), ("mallory", &claim("mallory"))), "");
+    let claim = |worker| format!("SELECT count(*) FROM awty.claim('{{pay}}', '{worker}', 1)");
+    let (mut alice, mut mallory) = (field.client("alice"), field.client("mallory"));
+    alice.batch_execute(&format!("BEGIN; {}", claim("alice"))).unwrap();
+    let waiting = std::thread::spawn(move || answer(&mut mallory, &claim("mallory")));
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND classid = 'awty_internal.lease'::regclass)";
+    field.cluster.await_sql(DB, "the second claim to wait", waits);
+    alice.batch_execute("SELECT awty.disallow('pay', 'mallory'); COMMIT").unwrap();
+    assert_eq!(waiting.join().unwrap(), "");
     let workers: String = field.one("alice", "SELECT string_agg(worker, ' ') FROM awty.lease");
     assert_eq!(workers, "alice");
 }
