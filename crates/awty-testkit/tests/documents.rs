@@ -25,6 +25,7 @@ const FOLDERS: &[&str] = &[
     "crates/awty-gateway/src",
     "crates/awty-gateway/src/api",
     "crates/awty-gateway/src/deliver",
+    "crates/awty-gateway/src/lease",
     "crates/awty-gateway/src/net",
     "crates/awty-gateway/src/page",
 ];
