@@ -13,7 +13,7 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::repeat::statements::repetition;
 use crate::shmem::wakeup;
-use crate::store::job::{self, Job};
+use crate::store::job::Job;
 use crate::store::many::{self, EntityCheck, NewChecks, Values};
 use crate::store::{future_job, history};
 use crate::{function, watch};
@@ -254,7 +254,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     for EntityCheck { job, .. } in &found {
         // Does not cancel checks of rules if the caller names no job, so that rules keep watching their rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
-        jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
+        jobs.entry(job.clone()).or_insert_with_key(|job| rights::shared_job(job, may));
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {

@@ -6,7 +6,7 @@ use super::rights;
 use crate::error::{Error, Label, Result};
 use crate::pg::text::Text;
 use crate::store::future_job;
-use crate::store::job::{self, Job};
+use crate::store::job::Job;
 
 pub struct Entity {
     pub name: Text,
@@ -22,11 +22,11 @@ impl Entity {
         Label { name: self.name.to_string(), key: self.key.to_string() }
     }
 
+    /// Keeps the names of these jobs from other roles until the transaction ends.
     pub fn jobs(&self, may: impl Fn(&Job) -> bool) -> Vec<Job> {
         future_job::jobs_of_entity(self.name.datum(), self.key.datum())
             .iter()
-            .filter_map(|name| job::find(name)?.ok())
-            .filter(may)
+            .filter_map(|name| rights::shared_job(name, &may))
             .collect()
     }
 

@@ -182,14 +182,26 @@ pub fn visible_job(name: &Text) -> Result<Job> {
     if may_read(&job) { Ok(job) } else { known(name, None) }
 }
 
-/// Also keeps the job's name from other roles until the transaction ends.
+/// Also keeps the job's name from other roles until the transaction ends. Like [`own_job`], checks the right before and
+/// after it locks the name.
 pub fn schedulable_job(name: &Text) -> Result<Job> {
+    let judge = |job: Job| {
+        if may_schedule(&job) {
+            return Ok(job);
+        }
+        Err(Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) })
+    };
+    judge(job(name)?)?;
     job::share_name(name);
-    let job = job(name)?;
-    if may_schedule(&job) {
-        return Ok(job);
-    }
-    Err(Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) })
+    judge(job(name)?)
+}
+
+/// Returns the job if `may` accepts it. Then also keeps its name from other roles until the transaction ends.
+pub fn shared_job(name: &Text, may: impl Fn(&Job) -> bool) -> Option<Job> {
+    let find = || job::find(name)?.ok().filter(&may);
+    find()?;
+    job::share_name(name);
+    find()
 }
 
 pub fn claimable_job(name: &Text) -> Result<Job> {
