@@ -69,7 +69,9 @@ fn block(args: &Args) -> Result<bool> {
     }
     let lock =
         |class| claim_lock::try_take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
-    Ok(relations::oid(relations::BREAKER).is_some_and(lock)
+    // A job that ends meanwhile would leave the block to the next job of its name.
+    Ok(job::keep(&job.name)
+        && relations::oid(relations::BREAKER).is_some_and(lock)
         && target::count(&job.name, MAX_TARGETS) < MAX_TARGETS
         && target::block(&job.name, &of, until, note.as_ref(), catalog::current_role(), now))
 }

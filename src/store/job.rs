@@ -1,6 +1,6 @@
 use super::job_option::{self, Field, JobOption, Options};
 use super::statement::{Arg, Rows};
-use super::typed::statement;
+use super::typed::{is_true, statement};
 use super::{arg, from_timestamptz, time};
 use super::{origin, patience};
 use crate::error::Error;
@@ -109,6 +109,12 @@ statement! {
 statement! {
     pub fn delete(name: &Text) -> bool = query,
     c"DELETE FROM awty.job WHERE job = $1"
+}
+
+statement! {
+    /// Keeps the job until the transaction ends. Returns `false` if the job is gone, or if another session has locked it.
+    pub fn keep(name: &Text) -> bool = query(is_true),
+    c"SELECT true FROM awty.job WHERE job = $1 FOR KEY SHARE SKIP LOCKED"
 }
 
 statement!(

@@ -36,7 +36,9 @@ mod written;
 use self::statements::rule_check;
 use crate::calendar;
 use crate::call::rights;
+use crate::error::{CalendarError, Error};
 use crate::pg::clock;
+use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
 use crate::rule::statements::rule::{self, Rule};
 use crate::shmem::wakeup;
@@ -78,7 +80,12 @@ pub fn follow_calendar(name: &Text, by: pg_sys::Oid, now: Time) {
         job::share_name(rule);
         let follows =
             |now: &Rule| now.terms.calendar.as_ref() == Some(name) || of_due.contains(&(rule.clone(), now.terms.role));
-        if !rule::find(rule).as_ref().is_some_and(follows) {
+        let found = rule::find(rule);
+        if found.is_none() && has_one_snapshot() {
+            // The rule may be newer than the snapshot of this transaction.
+            Error::from(CalendarError::Busy { calendar: name.to_string() }).raise();
+        }
+        if !found.as_ref().is_some_and(follows) {
             continue;
         }
         // Locks the check before the rule, as `awty.unwatch()` does.

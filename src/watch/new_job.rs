@@ -1,6 +1,9 @@
 use super::end_rule;
+use super::statements::stop;
 use crate::error::{Error, Result};
+use crate::lease::statements::target;
 use crate::pg::clock;
+use crate::pg::subtransaction::has_one_snapshot;
 use crate::repeat::statements::repetition;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
@@ -24,6 +27,17 @@ pub fn insert(job: &Job) -> Result<bool> {
         if repetition::is_any_of_job(&job.name) {
             return Err(Error::JobBusy { job: job.name.to_string() });
         }
+    }
+    // A former job may also have left leases, targets and stops of rows.
+    target::forget_job(&job.name);
+    target::forget_leases(&job.name);
+    stop::remove_all(&job.name);
+    if has_one_snapshot() && (target::is_any_of_job(&job.name) || stop::is_any(&job.name)) {
+        return Err(Error::JobBusy { job: job.name.to_string() });
+    }
+    // Otherwise, this transaction could read what belonged to a former job, which has ended after the snapshot was taken.
+    if has_one_snapshot() && repetition::shows_any_of_job(&job.name) {
+        return Err(Error::JobBusy { job: job.name.to_string() });
     }
     let is_new = job::insert(job, clock::now());
     if is_new {

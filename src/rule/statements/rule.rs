@@ -166,7 +166,7 @@ statement! {
 }
 
 statement! {
-    pub fn of_due() -> Vec<(Text, pg_sys::Oid)> = query,
+    pub fn of_due() -> Vec<(Text, pg_sys::Oid)> = query_latest,
     c"SELECT r.rule, r.role::pg_catalog.oid FROM awty.rule AS r
       JOIN awty_internal.rule_function AS f ON f.rule = r.rule AND f.argument = 'due'
       WHERE EXISTS (SELECT FROM pg_catalog.pg_depend AS d
@@ -192,7 +192,7 @@ statement! {
 }
 
 statement! {
-    pub fn of_calendar(calendar: &Text) -> Vec<Text> = query,
+    pub fn of_calendar(calendar: &Text) -> Vec<Text> = query_latest,
     c"SELECT r.rule FROM awty.rule AS r WHERE r.calendar = $1 ORDER BY r.rule"
 }
 

@@ -45,7 +45,7 @@ fn read(rows: &crate::store::statement::Rows) -> Option<Trial> {
 }
 
 pub fn pending(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Trial> {
-    select_row().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
+    select_row().query_latest(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
 }
 
 pub fn imagined(

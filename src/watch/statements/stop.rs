@@ -6,7 +6,7 @@ use crate::pg::array::{self, TIME};
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::statement::Rows;
-use crate::store::typed::{Row, statement};
+use crate::store::typed::{Row, is_true, statement};
 use crate::store::{arg, from_timestamptz};
 use awty_core::Time;
 use awty_core::watch::{Clock, Stops};
@@ -63,6 +63,11 @@ statement! {
 statement! {
     pub fn remove(rule: &Text, keys: &[Text]) = query,
     c"DELETE FROM awty_internal.stop WHERE rule = $1 AND key = ANY ($2)"
+}
+
+statement! {
+    pub fn is_any(rule: &Text) -> bool = query_latest(is_true),
+    c"SELECT EXISTS (SELECT FROM awty_internal.stop AS s WHERE s.rule = $1)"
 }
 
 statement! {
