@@ -1,6 +1,6 @@
 use awty_testkit::PATIENCE;
 
-use crate::field::{DB, Field, answer};
+use crate::field::{DB, Field, answer, waits};
 
 /// Returns the SQLSTATE of the second call. This call waits, because the first call's transaction is still open.
 #[track_caller]
@@ -12,8 +12,7 @@ pub fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> Strin
     std::thread::scope(|scope| {
         let second = scope.spawn(|| answer(&mut after, &format!("SELECT {}", second.1)));
         field.cluster.await_that("the second call to wait, or to be answered", PATIENCE, || {
-            let waits = "SELECT coalesce(wait_event_type, '') = 'Lock' FROM pg_stat_activity WHERE pid = $1";
-            let waits: bool = postgres.query_one(waits, &[&pid]).map_err(|error| format!("{error:?}"))?.get(0);
+            let waits: bool = postgres.query_one(&waits(pid), &[]).map_err(|error| format!("{error:?}"))?.get(0);
             if waits || second.is_finished() { Ok(()) } else { Err("neither".into()) }
         });
         before.batch_execute("COMMIT").unwrap();

@@ -123,6 +123,15 @@ impl Field {
     }
 }
 
+/// Returns a query of whether a session waits for a lock. Leaves out locks on awty's own tables, for which a call may wait
+/// before it has looked up its job: the maintainer makes partitions after a start.
+pub fn waits(pid: i32) -> String {
+    format!(
+        "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted
+            AND (relation IS NULL OR relation::regclass::text NOT LIKE 'awty%'))"
+    )
+}
+
 #[track_caller]
 pub fn answer(client: &mut Client, sql: &str) -> String {
     match client.batch_execute(sql) {

@@ -28,6 +28,7 @@ mod roles;
 mod rules;
 mod seeing;
 mod settings;
+mod snapshots;
 mod stale;
 mod storms;
 mod tables;

@@ -178,8 +178,7 @@ fn call_that_waits(field: &Field, call: &str, meanwhile: impl FnOnce()) -> Strin
     std::thread::scope(|scope| {
         let pid: i32 = alice.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
         let called = scope.spawn(move || answer(&mut alice, &format!("SELECT {call}")));
-        let waits = format!("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {pid}");
-        field.cluster.await_sql(DB, "the call to wait", &waits);
+        field.cluster.await_sql(DB, "the call to wait", &crate::field::waits(pid));
         meanwhile();
         called.join().unwrap()
     })
@@ -243,6 +242,29 @@ fn a_replaced_calendar_reaches_no_job_that_took_the_name_of_a_rule_meanwhile() {
     let reached = "SELECT (SELECT count(*) FROM awty.future_job WHERE job = 'r2')
                         + (SELECT count(*) FROM awty.future_job_history WHERE job = 'r2' AND role = 'mallory'::regrole)";
     assert_eq!(field.one::<i64>("postgres", reached), 0);
+}
+
+#[test]
+fn a_cancel_without_a_job_keeps_the_names_of_its_jobs_until_it_ends() {
+    let field = Field::new();
+    for (name, call) in [("one", "awty.cancel('one', '1')"), ("many", "awty.cancel_many('many', '{1}')")] {
+        let [first, last] = [format!("a_{name}"), format!("b_{name}")];
+        let schedule = |job: &str, after| format!("SELECT awty.schedule('{name}', '1', '{job}', after => '{after}')");
+        for job in [&first, &last] {
+            field.job("alice", job, "BEGIN RETURN NULL; END");
+            field.sql("alice", &schedule(job, "1 day"));
+        }
+        let mut open = field.client("alice");
+        open.batch_execute(&format!("BEGIN; {}", schedule(&first, "2 days"))).unwrap();
+        let register = format!("SELECT awty.register('{last}')");
+        let cancelled = call_that_waits(&field, call, || {
+            field.sql("alice", &format!("SELECT awty.unregister('{last}')"));
+            waits(&field, "mallory", &last, &register);
+            open.batch_execute("COMMIT").unwrap();
+        });
+        assert_eq!(cancelled, "");
+        field.sql("mallory", &register);
+    }
 }
 
 /// The setting decides whether a backslash before a quote keeps the quote from ending the text.
