@@ -12,6 +12,7 @@ pub mod in_flight;
 pub mod inspected;
 pub mod job;
 pub mod job_option;
+pub mod left;
 pub mod many;
 pub mod origin;
 pub mod partition;

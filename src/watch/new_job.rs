@@ -1,12 +1,12 @@
 use super::end_rule;
 use super::statements::stop;
 use crate::error::{Error, Result};
-use crate::lease::statements::target;
 use crate::pg::clock;
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::repeat::statements::repetition;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
+use crate::store::left;
 
 /// Inserts a job. Returns `false` if a job of this name exists.
 ///
@@ -29,10 +29,9 @@ pub fn insert(job: &Job) -> Result<bool> {
         }
     }
     // A former job may also have left leases, targets and stops of rows.
-    target::forget_job(&job.name);
-    target::forget_leases(&job.name);
+    left::remove(&job.name);
     stop::remove_all(&job.name);
-    if has_one_snapshot() && (target::is_any_of_job(&job.name) || stop::is_any(&job.name)) {
+    if has_one_snapshot() && (left::is_any(&job.name) || stop::is_any(&job.name)) {
         return Err(Error::JobBusy { job: job.name.to_string() });
     }
     // Otherwise, this transaction could read what belonged to a former job, which has ended after the snapshot was taken.

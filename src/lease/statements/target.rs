@@ -154,19 +154,6 @@ statement! {
 }
 
 statement! {
-    pub fn forget_leases(job: &Text) = query,
-    c"DELETE FROM awty_internal.lease WHERE job = $1"
-}
-
-statement! {
-    pub fn is_any_of_job(job: &Text) -> bool = query_latest(is_true),
-    c"SELECT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = $1)
-          OR EXISTS (SELECT FROM awty_internal.bucket AS b WHERE b.job = $1)
-          OR EXISTS (SELECT FROM awty_internal.breaker AS k WHERE k.job = $1)
-          OR EXISTS (SELECT FROM awty_internal.lease AS l WHERE l.job = $1)"
-}
-
-statement! {
     fn delete_unblocked(now: Time) = query,
     c"DELETE FROM awty_internal.target AS t USING (
           SELECT x.job, x.target FROM awty_internal.target AS x
