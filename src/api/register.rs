@@ -5,13 +5,14 @@ use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
 use crate::error::{self, Error, LeaseError, Result, WatchError};
 use crate::function::{self, Signature};
-use crate::lease::statements::{lease, target};
+use crate::lease::statements::lease;
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations};
 use crate::rule::statements::rule;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::job_option::Options;
+use crate::store::left;
 use crate::store::origin;
 use crate::{settings, watch};
 use awty_core::lease::lock;
@@ -200,7 +201,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     Ok(job::waiting_for(&name, || {
         let count = watch::end_rule::checks_and_repetitions(&name, repeats);
         job::delete(&name);
-        target::forget_job(&name);
+        left::remove_targets(&name);
         count
     }))
 }

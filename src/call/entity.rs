@@ -22,7 +22,7 @@ impl Entity {
         Label { name: self.name.to_string(), key: self.key.to_string() }
     }
 
-    /// Keeps the names of these jobs from other roles until the transaction ends.
+    /// Keeps the names of the returned jobs from other roles until the transaction ends.
     pub fn jobs(&self, may: impl Fn(&Job) -> bool) -> Vec<Job> {
         future_job::jobs_of_entity(self.name.datum(), self.key.datum())
             .iter()

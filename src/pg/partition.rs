@@ -49,8 +49,8 @@ fn below(table: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
     unsafe { oids(unbound::find_all_inheritors(table, lock)) }
 }
 
-/// Goes on above a partition whose concurrent detachment has not ended, because the planner still uses the partition
-/// key above it. `get_partition_ancestors()` ends there.
+/// Also returns the tables above a partition that is being detached concurrently, because the planner still uses their
+/// partition keys. `get_partition_ancestors()` ends at such a partition.
 fn above(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     let parent = |table: &pg_sys::Oid| {
         // SAFETY: a transaction is open, and the OID need not exist.

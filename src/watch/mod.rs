@@ -66,10 +66,10 @@ pub fn users(calendar: &Text) -> (Vec<String>, usize) {
 
 pub fn follow_calendar(name: &Text, by: pg_sys::Oid, now: Time) {
     let mut names = rule::of_calendar(name);
-    let mut of_due = rule::of_due();
-    match calendar::find(name) {
-        Some(known) => of_due.retain(|(_, role)| known.moves_rules_of(*role, by)),
-        None => of_due.clear(),
+    let mut of_due = Vec::new();
+    if let Some(known) = calendar::find(name) {
+        of_due = rule::of_due();
+        of_due.retain(|(_, role)| known.moves_rules_of(*role, by));
     }
     names.extend(of_due.iter().map(|(rule, _)| rule.clone()));
     names.sort_by(|one, other| one.as_bytes().cmp(other.as_bytes()));

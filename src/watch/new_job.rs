@@ -29,13 +29,12 @@ pub fn insert(job: &Job) -> Result<bool> {
         }
     }
     // A former job may also have left leases, targets and stops of rows.
-    left::remove(&job.name);
+    left::remove_targets(&job.name);
+    left::remove_leases(&job.name);
     stop::remove_all(&job.name);
-    if has_one_snapshot() && (left::is_any(&job.name) || stop::is_any(&job.name)) {
-        return Err(Error::JobBusy { job: job.name.to_string() });
-    }
-    // Otherwise, this transaction could read what belonged to a former job, which has ended after the snapshot was taken.
-    if has_one_snapshot() && repetition::shows_any_of_job(&job.name) {
+    // If the former job ended after the snapshot was taken, this transaction could read what belonged to it.
+    let is_old = |name| left::is_any(name) || stop::is_any(name) || left::is_shown(name);
+    if has_one_snapshot() && is_old(&job.name) {
         return Err(Error::JobBusy { job: job.name.to_string() });
     }
     let is_new = job::insert(job, clock::now());

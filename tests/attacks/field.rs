@@ -121,6 +121,15 @@ impl Field {
             &format!("SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND objid = {sign} AND granted"),
         );
     }
+
+    /// Waits until all checks of the external worker's job can be claimed.
+    #[track_caller]
+    pub fn await_claimable(&self, job: &str) {
+        let due = format!(
+            "SELECT bool_and(next_check_at <= clock_timestamp()) AND awty.next_claim_in('{{{job}}}') = '0' FROM awty.future_job WHERE job = '{job}'"
+        );
+        self.cluster.await_sql(DB, "the checks to be due", &due);
+    }
 }
 
 /// Returns a query of whether a session waits for a lock. Leaves out locks on awty's own tables, for which a call may wait

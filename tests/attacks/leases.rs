@@ -16,10 +16,7 @@ fn leased(field: &Field, role: &str, count: usize) -> Vec<i64> {
              SELECT awty.schedule('target', n::text, '{job}', after => '0') FROM generate_series(1, {count}) AS n"
         ),
     );
-    let due = format!(
-        "SELECT bool_and(next_check_at <= clock_timestamp()) AND awty.next_claim_in('{{{job}}}') = '0' FROM awty.future_job WHERE job = '{job}'"
-    );
-    field.cluster.await_sql(DB, "the checks to be due", &due);
+    field.await_claimable(&job);
     field.one(role, &format!("SELECT array_agg(lease) FROM awty.claim('{{{job}}}', 'w', {count})"))
 }
 
@@ -128,8 +125,7 @@ fn a_claim_that_waited_is_judged_after_the_wait() {
     let field = Field::new();
     field.sql("alice", "SELECT awty.register('pay'), awty.allow('pay', 'mallory', 'claim')");
     field.sql("alice", "SELECT awty.schedule('order', n::text, 'pay', after => '0') FROM generate_series(1, 4) AS n");
-    let due = "SELECT bool_and(next_check_at <= clock_timestamp()) AND awty.next_claim_in('{pay}') = '0' FROM awty.future_job";
-    field.cluster.await_sql(DB, "the checks to be due", due);
+    field.await_claimable("pay");
     let claim = |worker| format!("SELECT count(*) FROM awty.claim('{{pay}}', '{worker}', 1)");
     let (mut alice, mut mallory) = (field.client("alice"), field.client("mallory"));
     alice.batch_execute(&format!("BEGIN; {}", claim("alice"))).unwrap();

@@ -171,8 +171,8 @@ fn the_name_of_another_roles_job_is_refused_without_a_wait() {
     }
 }
 
-/// Returns the SQLSTATE of alice's call, which waits for a lock. `meanwhile` is executed while the call waits, and lets
-/// it go on.
+/// Returns the SQLSTATE of alice's call, which waits for a lock. `meanwhile` is executed while the call waits, and
+/// releases the lock.
 fn call_that_waits(field: &Field, call: &str, meanwhile: impl FnOnce()) -> String {
     let mut alice = field.client("alice");
     std::thread::scope(|scope| {

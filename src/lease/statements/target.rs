@@ -148,12 +148,6 @@ statement! {
 }
 
 statement! {
-    pub fn forget_job(job: &Text) = query,
-    c"WITH limits AS (DELETE FROM awty_internal.target AS t WHERE t.job = $1), buckets AS (DELETE FROM awty_internal.bucket AS b WHERE b.job = $1)
-      DELETE FROM awty_internal.breaker AS k WHERE k.job = $1"
-}
-
-statement! {
     fn delete_unblocked(now: Time) = query,
     c"DELETE FROM awty_internal.target AS t USING (
           SELECT x.job, x.target FROM awty_internal.target AS x

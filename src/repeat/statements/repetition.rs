@@ -161,14 +161,6 @@ statement! {
           OR EXISTS (SELECT FROM (SELECT r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1)"
 }
 
-statement! {
-    /// Returns whether the snapshot of this transaction still shows a job of this name, or checks of it.
-    pub fn shows_any_of_job(job: &Text) -> bool = query(is_true),
-    c"SELECT EXISTS (SELECT FROM awty.job AS j WHERE j.job = $1)
-          OR EXISTS (SELECT FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held)
-          OR EXISTS (SELECT FROM awty.future_job AS q WHERE q.job = $1 AND q.held)"
-}
-
 // Skips a repetition whose entity already has a pending check, because the end of that check inserts the next check.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,

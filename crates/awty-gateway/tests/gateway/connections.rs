@@ -4,18 +4,17 @@ use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop};
 use crate::visitor::Browser;
 
-/// A gateway whose role may have `connections` connections.
-fn with_gateway(connections: u32) -> (Shop, Gateway) {
+fn gateway_with_three_connections() -> (Shop, Gateway) {
     let shop = Shop::open();
-    let limit = format!("ALTER ROLE gateway CONNECTION LIMIT {connections} NOINHERIT");
-    shop.cluster.execute("postgres", &[&limit, "GRANT app TO gateway", "GRANT CREATE ON SCHEMA public TO app"]);
+    let limit = "ALTER ROLE gateway CONNECTION LIMIT 3 NOINHERIT";
+    shop.cluster.execute("postgres", &[limit, "GRANT app TO gateway", "GRANT CREATE ON SCHEMA public TO app"]);
     let gateway = shop.gateway("one");
     (shop, gateway)
 }
 
 #[test]
 fn with_three_connections_all_is_answered_and_booked() {
-    let ((shop, gateway), receiver) = (with_gateway(3), Receiver::start());
+    let ((shop, gateway), receiver) = (gateway_with_three_connections(), Receiver::start());
     shop.app(&format!(
         "SELECT awty_http.schedule('{}/' || n, '1 s') FROM generate_series(1, 20) AS n",
         receiver.origin()
@@ -38,7 +37,7 @@ fn with_three_connections_all_is_answered_and_booked() {
 /// Each trial closes its session. The server counts the session until its process has ended.
 #[test]
 fn with_three_connections_a_trial_delays_no_later_request() {
-    let (shop, gateway) = with_gateway(3);
+    let (shop, gateway) = gateway_with_three_connections();
     shop.app(
         "CREATE FUNCTION works(j awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT';
          SELECT awty.register('works', 'works'), awty.schedule('orders', '1', 'works', after => '1 day')",
