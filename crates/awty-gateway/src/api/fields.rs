@@ -1,7 +1,7 @@
 //! Invariant: the error for a wrong or unknown field of a request tells the client what to write instead.
 
 use super::number;
-use super::problem::{Fault, Problem};
+use super::problem::{Fault, MAX_FAULTS, Problem};
 use super::shape::{FieldList, Kind, RETRIES};
 use crate::db::{Argument, Arguments};
 use crate::deliver::user_header::user_header;
@@ -13,6 +13,7 @@ pub const HIDDEN: &str = "•••";
 
 pub struct Fields {
     pub left: Map<String, Value>,
+    /// At most [`MAX_FAULTS`]
     pub faults: Vec<Fault>,
 }
 
@@ -23,7 +24,13 @@ impl Fields {
 
     pub fn fault(&mut self, name: &str, reason: impl Into<String>) {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-        self.faults.push(Fault { pointer, reason: reason.into() });
+        self.add(Fault { pointer, reason: reason.into() });
+    }
+
+    fn add(&mut self, fault: Fault) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(fault);
+        }
     }
 
     pub fn take(&mut self, name: &str) -> Option<Value> {
@@ -135,8 +142,9 @@ impl Fields {
         };
         let retries =
             inner.arguments(RETRIES).into_iter().map(|(name, value)| (name.to_owned(), json(value))).collect();
-        let faults = inner.end().err().unwrap_or_default().into_iter();
-        self.faults.extend(faults.map(|fault| Fault { pointer: format!("/{name}{}", fault.pointer), ..fault }));
+        for fault in inner.end().err().unwrap_or_default() {
+            self.add(Fault { pointer: format!("/{name}{}", fault.pointer), ..fault });
+        }
         Some(Value::Object(retries))
     }
 
@@ -161,7 +169,7 @@ impl Fields {
     }
 
     pub fn end(mut self) -> Result<(), Vec<Fault>> {
-        let unknown: Vec<String> = self.left.keys().cloned().collect();
+        let unknown: Vec<String> = self.left.keys().take(MAX_FAULTS).cloned().collect();
         unknown.iter().for_each(|name| self.fault(name, "is not a field of this resource; leave it out"));
         if self.faults.is_empty() { Ok(()) } else { Err(self.faults) }
     }

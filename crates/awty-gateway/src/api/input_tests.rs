@@ -1,4 +1,6 @@
 use super::*;
+use crate::api::problem::MAX_FAULTS;
+use crate::api::unchanged::restore;
 use serde_json::json;
 
 const PERIODS: Periods = Periods { min: Length::seconds(1), max: Length::seconds(366 * 86_400), is_slot: false };
@@ -50,6 +52,25 @@ fn a_period_below_a_slot_says_which_setting_allows_it() {
     };
     assert!(shorter(1_000).ends_with("write 1s to 52w 2d"), "the slot is 1 s already");
     assert!(ask(true, "400 d").ends_with("write 1m to 52w 2d") && ask(false, "10 s").ends_with("write 1m to 52w 2d"));
+}
+
+/// Each fault becomes an object of the answer, so a body of 512 KiB must not have as many faults as names.
+#[test]
+fn a_body_with_thousands_of_wrong_names_gets_few_faults() {
+    let names = |prefix: &str| (0..10_000).map(|n| (format!("{prefix}{n}"), json!("•••"))).collect::<Map<_, _>>();
+    let sound = json!({"uri": "http://a/", "every": "1 s"}).as_object().unwrap().clone();
+    let with = |name: &str, value: Map<_, _>| {
+        let mut fields = sound.clone();
+        fields.insert(name.into(), value.into());
+        fields
+    };
+    let unknown = sound.clone().into_iter().chain(names("x")).collect();
+    for fields in [unknown, with("headers", names("x y")), with("retries", names("x"))] {
+        let Err(Refusal::Fields(faults)) = schedule(fields, None, PERIODS) else { panic!("it was taken") };
+        assert_eq!(faults.len(), MAX_FAULTS);
+    }
+    let (_, mut arguments) = schedule(with("headers", names("x")), None, PERIODS).unwrap();
+    assert_eq!(restore(&mut arguments, None).unwrap_err().len(), MAX_FAULTS, "no value is stored for a hidden one");
 }
 
 #[test]

@@ -20,6 +20,10 @@ pub struct Problem {
 #[derive(Clone, Copy)]
 pub struct Again;
 
+/// Most faults that an answer names. A body with tens of thousands of wrong fields would otherwise cost hundreds of
+/// MB.
+pub const MAX_FAULTS: usize = 20;
+
 #[derive(Debug, Clone)]
 pub struct Fault {
     pub pointer: String,

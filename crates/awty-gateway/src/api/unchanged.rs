@@ -2,7 +2,7 @@
 //! month as 30 days, so the shown value may differ from the stored one.
 
 use super::fields::{HIDDEN, interval};
-use super::problem::Fault;
+use super::problem::{Fault, MAX_FAULTS};
 use crate::db::schedules::Row;
 use crate::db::{Argument, Arguments};
 use crate::duration::Length;
@@ -16,7 +16,8 @@ pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result
                 for (header, value) in headers.iter_mut().filter(|(_, value)| *value == HIDDEN) {
                     match before.and_then(|row| row.fields["headers"].get(header)).filter(|stored| *stored != HIDDEN) {
                         Some(stored) => *value = stored.clone(),
-                        None => faults.push(no_value(header)),
+                        None if faults.len() < MAX_FAULTS => faults.push(no_value(header)),
+                        None => {}
                     }
                 }
             }
