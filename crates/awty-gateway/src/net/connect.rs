@@ -57,8 +57,8 @@ async fn one(place: &Place<'_>, guard: &Guard, judged: SocketAddr) -> Result<Con
     let start = Instant::now();
     let failed = |error: std::io::Error| Failure::new(Fault::Connect, format!("{judged}: {error}"));
     let tcp = TcpStream::connect(judged).await.map_err(failed)?;
-    let (peer, local) = (tcp.peer_addr().map_err(failed)?, tcp.local_addr().map_err(failed)?);
-    if !guard.is_as_judged(judged, peer, local) {
+    let peer = tcp.peer_addr().map_err(failed)?;
+    if !guard.is_as_judged(judged, peer) {
         return Err(Failure::new(
             Fault::BlockedAddress,
             format!("{peer} is not the address that was checked, or is the gateway itself"),

@@ -88,21 +88,16 @@ impl Guard {
 
     /// Returns whether a connection leads to the address that the guard has allowed, and not to one of the gateway's
     /// own listeners.
-    ///
-    /// If both ends have the same IP address, the peer is on this machine. Then the peer's port must not belong to a
-    /// listener that the gateway opens on all addresses.
-    pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
+    pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr) -> bool {
         let peer = canonical(peer);
-        let same_machine = peer.ip() == canonical(local).ip();
-        let on_all = |own: &&SocketAddr| own.ip().is_unspecified() && own.port() == peer.port();
-        peer == judged && !self.is_own(peer) && !(same_machine && self.own.iter().any(|own| on_all(&own)))
+        peer == judged && !self.is_own(peer)
     }
 
+    /// A port of the gateway or of its database counts for all addresses of this machine, because a server may listen
+    /// on several.
     fn is_own(&self, socket: SocketAddr) -> bool {
-        self.own.iter().map(|own| canonical(*own)).any(|own| {
-            let all_here = own.ip().is_unspecified() && socket.ip().is_loopback();
-            own.port() == socket.port() && (own.ip() == socket.ip() || all_here)
-        })
+        let of_port = self.own.iter().map(|own| canonical(*own)).filter(|own| own.port() == socket.port());
+        of_port.map(|own| own.ip()).any(|own| own == socket.ip() || is_here(own) && is_here(socket.ip()))
     }
 
     fn opens(&self, origin: &str, address: IpAddr) -> bool {
@@ -129,6 +124,12 @@ impl From<Guard> for Shared {
     fn from(guard: Guard) -> Self {
         Shared(Arc::new(RwLock::new(Arc::new(guard))))
     }
+}
+
+/// Returns whether this machine has the address, or might have it.
+fn is_here(address: IpAddr) -> bool {
+    let of_interfaces = || if_addrs::get_if_addrs().map(|all| all.iter().any(|one| one.ip() == address));
+    address.is_unspecified() || address.is_loopback() || of_interfaces().unwrap_or(true)
 }
 
 fn canonical(socket: SocketAddr) -> SocketAddr {
