@@ -1,11 +1,9 @@
 //! Invariant: control characters in an endpoint's text are escaped before it is stored. The gateway stores at most
 //! [`KEPT`] bytes of an answer's body or of a redirect's location.
 
-use crate::net::report::{Phases, Report};
+use crate::net::report::{KEPT, Phases, Report};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-
-const KEPT: usize = 1_024;
 
 pub struct Facts<'a> {
     pub lateness: f64,

@@ -1,4 +1,4 @@
-//! Invariant: no call lasts longer than its timeout. The gateway keeps at most [`BODY`] bytes of the answer. Calls
+//! Invariant: no call lasts longer than its timeout. The gateway reads at most [`BODY`] bytes of the answer. Calls
 //! never follow redirects. If `sent` is false, no byte of the request was sent.
 
 use super::connect::{Place, connect};
@@ -6,7 +6,7 @@ use super::counted::{Count, Endless};
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, Shared};
 use super::pool::{Key, Pool, Ready};
-use super::report::{Answer, BODY, Call, Phases, Report};
+use super::report::{Answer, BODY, Call, KEPT, Phases, Report};
 use super::resolve::Resolver;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
@@ -179,16 +179,16 @@ fn request(call: &Call, (headers, body): Sent) -> Result<Request<Full<Bytes>>, F
 
 async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
     let (head, mut incoming) = response.into_parts();
-    let (mut body, mut whole) = (BytesMut::new(), true);
+    let (mut body, mut rest, mut whole) = (BytesMut::new(), BODY, true);
     while let Some(frame) = incoming.frame().await {
         let frame = frame.map_err(|error| failure(&error))?;
         if let Some(data) = frame.data_ref() {
-            let room = BODY - body.len();
-            body.extend_from_slice(&data[..data.len().min(room)]);
-            if data.len() >= room {
+            body.extend_from_slice(&data[..data.len().min(KEPT - body.len())]);
+            if data.len() >= rest {
                 whole = false;
                 break;
             }
+            rest -= data.len();
         }
     }
     Ok((Answer { status: head.status.as_u16(), headers: head.headers, body: body.freeze() }, whole))

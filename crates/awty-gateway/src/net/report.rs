@@ -6,7 +6,10 @@ use hyper::header::HeaderMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// Most bytes of an answer's body that the gateway reads.
 pub const BODY: usize = 64 * 1024;
+/// Most bytes of an answer's body, or of a redirect's location, that the gateway stores.
+pub const KEPT: usize = 1_024;
 
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -34,6 +37,7 @@ pub struct Phases {
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
+    /// The first [`KEPT`] bytes
     pub body: Bytes,
 }
 
