@@ -1,8 +1,9 @@
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -101,9 +102,8 @@ impl Db {
     ) -> Result<Request, Trouble> {
         let client = Some(self.client().await?);
         let places: Option<[Box<dyn Send + Sync>; 2]> = Some([Box::new(of_role), Box::new(place)]);
-        let ignores_cancel = AtomicBool::new(false);
-        let mut request =
-            Request { db: self.clone(), transaction: None, client, places, limit, ignores_cancel, closes: false };
+        let until = Mutex::default();
+        let mut request = Request { db: self.clone(), transaction: None, client, places, limit, until, closes: false };
         if let Some(client) = &request.client {
             client.batch_execute("BEGIN").await?;
             let row = client.query_one(TERMS, &[&in_ms(limit)]).await?;
@@ -136,8 +136,8 @@ pub struct Request {
     places: Option<[Box<dyn Send + Sync>; 2]>,
     /// Time limit of each statement.
     limit: Duration,
-    /// True if a statement has not ended within [`GRACE`] after its time limit.
-    ignores_cancel: AtomicBool,
+    /// Time by which the running statement must have ended, with its [`GRACE`]. `None` if no statement is running.
+    until: Mutex<Option<Instant>>,
     closes: bool,
 }
 
@@ -171,12 +171,18 @@ impl Request {
         &self,
         statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Trouble> {
-        if let Ok(done) = tokio::time::timeout(self.limit + GRACE, statement).await {
+        let until = Instant::now() + self.limit + GRACE;
+        self.set_until(Some(until));
+        if let Ok(done) = tokio::time::timeout_at(until, statement).await {
+            self.set_until(None);
             return Ok(done?);
         }
-        self.ignores_cancel.store(true, Ordering::Relaxed);
         let message = format!("a statement did not end within {GRACE:?} after its time limit of {:?}", self.limit);
         Err(Trouble::Refused { sqlstate: "57014".into(), message, hint: None })
+    }
+
+    fn set_until(&self, until: Option<Instant>) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
     pub async fn commit(mut self) -> Result<(), Trouble> {
@@ -193,8 +199,10 @@ impl Drop for Request {
         if let Some(client) = self.client.take() {
             let (places, closes) = (self.places.take(), self.closes);
             let (db, transaction) = (self.db.clone(), self.transaction.take());
-            let undo =
-                if self.ignores_cancel.load(Ordering::Relaxed) { Duration::ZERO } else { UNDO.min(self.limit + GRACE) };
+            let until = *self.until.get_mut().unwrap_or_else(PoisonError::into_inner);
+            // A statement that still runs gets no more time than it had, because it keeps its place for so long.
+            let left = until.map_or(self.limit + GRACE, |until| until.saturating_duration_since(Instant::now()));
+            let undo = UNDO.min(left);
             tokio::spawn(async move {
                 let undone = tokio::time::timeout(undo, client.batch_execute("ROLLBACK")).await;
                 if closes || !matches!(undone, Ok(Ok(()))) {
