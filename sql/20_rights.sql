@@ -31,10 +31,10 @@ $$;
 
 COMMENT ON FUNCTION awty_internal.has_any_role(regrole[], text) IS 'Does the current user have that privilege on one of the roles?';
 
-CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text) RETURNS boolean
+CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text, shown oid) RETURNS boolean
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'role_has_right_wrapper';
 
-COMMENT ON FUNCTION awty_internal.has_right(oid, text, text) IS 'Does that role have that right to the job now, whatever the snapshot of the transaction shows? For roles that the current user can become';
+COMMENT ON FUNCTION awty_internal.has_right(oid, text, text, oid) IS 'Does that role have that right to the job now, and is the job''s role still the one that the snapshot of the statement has shown? For roles that the current user can become';
 
 -- The function must be PARALLEL SAFE, because a policy with any other function prevents parallel scans.
 CREATE FUNCTION awty_internal.readable(OUT job text, OUT role oid, OUT may_schedule boolean, OUT may_claim boolean)

@@ -23,14 +23,15 @@ CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS bool
     RETURN pg_has_role(caller, role, awty_internal.becoming());
 COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'Can the first role SET ROLE to the second?';
 
--- Reads the present rights, because an old snapshot may still show a revoked right.
+-- Reads the present rights, because an old snapshot may still show a revoked right. An old snapshot may also still show
+-- rows of a former tenant, whose name another role has now.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (
         SELECT FROM awty_http.tenant AS t
         JOIN awty.job AS j ON j.job = t.job AND j.role::oid = t.role::oid
-        WHERE t.job = has_right.job AND t.dropped_at IS NULL)
-        AND awty_internal.has_right(has_right.caller, has_right.job, has_right."right");
+        WHERE t.job = has_right.job AND t.dropped_at IS NULL
+          AND awty_internal.has_right(has_right.caller, t.job, has_right."right", t.role::oid));
 COMMENT ON FUNCTION awty_http_internal.has_right(oid, text, text) IS 'May that role read, schedule or claim the calls of that tenant''s job?';
 
 CREATE FUNCTION awty_http_internal.me() RETURNS oid

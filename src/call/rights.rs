@@ -126,7 +126,8 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     let right = args.choice(2, "right", "read, schedule or claim")?.ok_or(Error::Null { argument: "right" })?;
     relations::lock(Purpose::Read);
     let Some(Ok(job)) = job::find(&job) else { return Ok(false) };
-    Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
+    let is_as_shown = args.get::<pg_sys::Oid>(3) == Some(job.role);
+    Ok(is_as_shown && catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
 /// Job names are bytes, because the database may not use UTF-8.

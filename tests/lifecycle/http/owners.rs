@@ -27,6 +27,20 @@ fn who_takes_a_free_name_takes_nothing_with_it() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat WHERE id = 'http.app-2'"), "2");
 }
 
+/// awty looks for rights in the latest state, and a statement may read the calls in an older state.
+#[test]
+fn who_takes_a_free_name_under_an_old_snapshot_reads_no_call() {
+    let http = Http::open();
+    http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 s', headers => '{{\"X-Key\": \"secret\"}}')"));
+    let claimed = format!("SELECT count(*)::text FROM awty_http_internal.claimed('{{{}}}')", http.claim()[0]);
+    assert_eq!(http.ask("gateway", &claimed), "1");
+    let mut old = http.client("other");
+    old.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT").unwrap();
+    http.ask("app", "SELECT awty.unregister('http.app')");
+    http.ask("other", "SELECT awty.register('http.app')");
+    assert_eq!(old.query_one(&claimed, &[]).unwrap().get::<_, String>(0), "0");
+}
+
 #[test]
 fn a_job_that_is_given_another_role_is_no_job_of_the_tenant() {
     let http = Http::open();
