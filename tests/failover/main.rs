@@ -158,8 +158,8 @@ impl Round {
             report.struck(self.mode, Event::Move, began.elapsed().as_secs_f64(), Vec::new());
             rows
         } else {
-            desk.close();
             place.await_whole()?;
+            desk.close()?;
             let mut client = place.primary()?;
             if let Err(message) = rows::await_alerts(&mut client) {
                 self.say(&message);

@@ -37,8 +37,7 @@ pub fn to_another_server(place: &Place, desk: &Desk) -> Result<BTreeMap<i64, Row
     let copied = "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel";
     new.await_sql("postgres", "the copy of each table", copied);
     pass(Duration::from_secs(6));
-    desk.close();
-    pass(Duration::from_secs(1));
+    desk.close()?;
     ask("ALTER SYSTEM SET awty.enabled = off")?;
     ask("SELECT pg_reload_conf()")?;
     poll("awty to be disabled and idle, and the new server to have all rows", PATIENCE, || {

@@ -1,14 +1,16 @@
 //! An order counts as acknowledged only after its COMMIT has returned.
 
 use crate::member::Member;
-use crate::place::Place;
+use crate::place::{ELECTED_WITHIN, Place};
 use crate::random::Random;
 use crate::reaper::pass;
+use awty_testkit::poll;
 use awty_testkit::postgres::{Client, Config, NoTls};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub const TABLES: &str = "
@@ -57,6 +59,8 @@ pub struct Desk {
     /// Number of primaries so far. When the number grows, the threads that write to the old primary end.
     epoch: AtomicU64,
     is_over: AtomicBool,
+    /// Writers to the present primary
+    writers: Mutex<Vec<JoinHandle<()>>>,
 }
 
 fn ships_after(seed: u64, order: i64) -> Option<Duration> {
@@ -77,6 +81,7 @@ impl Desk {
             next: AtomicI64::new(1),
             epoch: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
+            writers: Mutex::default(),
         });
         let members: Vec<(u16, Config)> =
             place.members.iter().map(|member| (member.rest_port, member.address(&place.folder, "shop"))).collect();
@@ -85,8 +90,13 @@ impl Desk {
         desk
     }
 
-    pub fn close(&self) {
+    /// Waits until the present primary has committed each change that the writers have begun.
+    pub fn close(&self) -> Result<(), String> {
         self.is_over.store(true, Ordering::Relaxed);
+        poll("the writers to end", ELECTED_WITHIN, || {
+            let writing = self.writers.lock().unwrap().iter().filter(|writer| !writer.is_finished()).count();
+            if writing == 0 { Ok(()) } else { Err(format!("{writing} write")) }
+        })
     }
 
     pub fn told(&self) -> BTreeMap<i64, Told> {
@@ -110,10 +120,11 @@ impl Desk {
                 current = leader;
                 let epoch = self.epoch.fetch_add(1, Ordering::Relaxed) + 1;
                 let config = &members[leader.unwrap_or(0)].1;
-                for _ in 0..WRITERS {
+                let writer = |_| {
                     let (desk, config) = (self.clone(), config.clone());
-                    std::thread::spawn(move || desk.write(&config, epoch));
-                }
+                    std::thread::spawn(move || desk.write(&config, epoch))
+                };
+                *self.writers.lock().unwrap() = (0..WRITERS).map(writer).collect();
             }
             pass(Duration::from_millis(200));
         }
@@ -140,7 +151,9 @@ impl Desk {
             if let Some(after) = ships_after(self.seed, order) {
                 self.ships.lock().unwrap().insert((Instant::now() + after, order), ());
             }
-            while let Some(order) = self.due_ship() {
+            while self.goes_on(epoch)
+                && let Some(order) = self.due_ship()
+            {
                 self.tell(order, |told| told.shipped = Shipped::Asked);
                 client.execute(&ship, &[&order])?;
                 self.tell(order, |told| told.shipped = Shipped::At(Utc::now()));
