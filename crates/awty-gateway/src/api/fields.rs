@@ -1,7 +1,7 @@
 //! Invariant: the error for a wrong or unknown field of a request tells the client what to write instead.
 
 use super::number;
-use super::problem::{Fault, MAX_FAULTS, Problem};
+use super::problem::{Fault, MAX_FAULTS, Problem, shortened};
 use super::shape::{FieldList, Kind, RETRIES};
 use crate::db::{Argument, Arguments};
 use crate::deliver::user_header::user_header;
@@ -23,8 +23,8 @@ impl Fields {
     }
 
     pub fn fault(&mut self, name: &str, reason: impl Into<String>) {
-        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-        self.add(Fault { pointer, reason: reason.into() });
+        let pointer = shortened(format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+        self.add(Fault { pointer, reason: shortened(reason.into()) });
     }
 
     fn add(&mut self, fault: Fault) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::problem::MAX_FAULTS;
+use crate::api::problem::{MAX_FAULTS, Problem};
 use crate::api::unchanged::restore;
 use serde_json::json;
 
@@ -69,6 +69,12 @@ fn a_body_with_thousands_of_wrong_names_gets_few_faults() {
         let Err(Refusal::Fields(faults)) = schedule(fields, None, PERIODS) else { panic!("it was taken") };
         assert_eq!(faults.len(), MAX_FAULTS);
     }
+    let long = (format!("{}é", "\x7f".repeat(100_000)), json!(1));
+    let Err(Refusal::Fields(faults)) = schedule(with("headers", Map::from_iter([long])), None, PERIODS) else {
+        panic!("it was taken")
+    };
+    let answer = Problem::fields("invalid-field", &faults).body().to_string();
+    assert!(answer.len() < 5_000 && answer.contains("write for example X-From"), "{}", answer.len());
     let (_, mut arguments) = schedule(with("headers", names("x")), None, PERIODS).unwrap();
     assert_eq!(restore(&mut arguments, None).unwrap_err().len(), MAX_FAULTS, "no value is stored for a hidden one");
 }

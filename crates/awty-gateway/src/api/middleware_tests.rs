@@ -90,6 +90,16 @@ async fn bodies_have_a_bound_together_and_small_ones_do_not_wait() {
 }
 
 #[tokio::test]
+async fn a_form_counts_as_the_page_that_shows_it_again() {
+    let api = api();
+    let form = || api.form(Some("a"), Some(840_000), 1_000_000);
+    let two = [form().await.unwrap(), form().await.unwrap()];
+    assert!(tokio::time::timeout(Duration::from_millis(10), form()).await.is_err(), "a third form waits");
+    drop(two);
+    form().await.unwrap();
+}
+
+#[tokio::test]
 async fn bodies_of_one_role_have_a_bound() {
     let api = api();
     let all = api.permits.body("a", u32::try_from(BODIES_OF_ROLE).unwrap()).await.unwrap();

@@ -23,6 +23,18 @@ pub struct Again;
 /// Most faults that an answer names. A body with tens of thousands of wrong fields would otherwise cost hundreds of
 /// MB.
 pub const MAX_FAULTS: usize = 20;
+/// Longest part of a fault, in characters. Names in a body can have 512 KiB.
+const LONGEST: usize = 200;
+
+/// Leaves out the middle of a long text. The end may say what to write instead.
+pub fn shortened(text: String) -> String {
+    if text.len() <= 2 * LONGEST {
+        return text;
+    }
+    let start: String = text.chars().take(LONGEST).collect();
+    let end: Vec<char> = text.chars().rev().take(LONGEST).collect();
+    format!("{start}…{}", end.into_iter().rev().collect::<String>())
+}
 
 #[derive(Debug, Clone)]
 pub struct Fault {
@@ -37,14 +49,15 @@ impl Fault {
             (None, Some((question, remedy))) => (format!("{question}?"), Some(remedy)),
             (None, None) => (self.reason.clone(), None),
         };
-        json!({"pointer": self.pointer, "reason": reason, "remedy": remedy})
+        let remedy = remedy.map(|remedy| shortened(remedy.to_owned()));
+        json!({"pointer": shortened(self.pointer.clone()), "reason": shortened(reason), "remedy": remedy})
     }
 }
 
 impl Problem {
     pub fn new(name: &'static str, detail: impl Into<String>) -> Self {
         let status = find(name).map_or(500, |known| known.status);
-        Problem { status, name, detail: detail.into(), again: false, more: Map::new() }
+        Problem { status, name, detail: shortened(detail.into()), again: false, more: Map::new() }
     }
 
     pub fn is(&self, name: &str) -> bool {
