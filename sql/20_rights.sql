@@ -36,6 +36,11 @@ CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text, shown 
 
 COMMENT ON FUNCTION awty_internal.has_right(oid, text, text, oid) IS 'Does that role have that right to the job now, and is the job''s role still the one that the snapshot of the statement has shown? For roles that the current user can become';
 
+CREATE FUNCTION awty_internal.share_name(job text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'share_name_wrapper';
+
+COMMENT ON FUNCTION awty_internal.share_name(text) IS 'Keeps the name of that job from other roles until the transaction ends, if the current user may schedule its checks';
+
 -- The function must be PARALLEL SAFE, because a policy with any other function prevents parallel scans.
 CREATE FUNCTION awty_internal.readable(OUT job text, OUT role oid, OUT may_schedule boolean, OUT may_claim boolean)
     RETURNS SETOF record ROWS 100 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'readable_wrapper';

@@ -34,6 +34,21 @@ CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text)
           AND awty_internal.has_right(has_right.caller, t.job, has_right."right", t.role::oid));
 COMMENT ON FUNCTION awty_http_internal.has_right(oid, text, text) IS 'May that role read, schedule or claim the calls of that tenant''s job?';
 
+-- Functions that write call this function before they wait for a row. Otherwise, the name of the job may become that of
+-- another role's job during the wait. The rights of the extension's owner, with which the function goes on, include
+-- that job.
+CREATE FUNCTION awty_http_internal.keep_right(caller oid, job text, "right" text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT awty_http_internal.has_right(keep_right.caller, keep_right.job, keep_right."right") THEN
+        RETURN false;
+    END IF;
+    PERFORM awty_internal.share_name(keep_right.job);
+    RETURN awty_http_internal.has_right(keep_right.caller, keep_right.job, keep_right."right");
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.keep_right(oid, text, text) IS 'awty_http_internal.has_right, and keeps the name of the job from other roles until the transaction ends';
+
 CREATE FUNCTION awty_http_internal.me() RETURNS oid
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user
@@ -124,6 +139,20 @@ CREATE FUNCTION awty_http_internal.job_to_schedule() RETURNS text
     SELECT awty_http_internal.job_to_schedule(awty_http_internal.me())
 $$;
 COMMENT ON FUNCTION awty_http_internal.job_to_schedule() IS 'Job for which the current user schedules calls, or an error if there is none, or if there are several';
+
+CREATE FUNCTION awty_http_internal.keep_job_to_schedule(caller oid) RETURNS text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    the_job text;
+BEGIN
+    LOOP
+        the_job := awty_http_internal.job_to_schedule(keep_job_to_schedule.caller);
+        EXIT WHEN awty_http_internal.keep_right(keep_job_to_schedule.caller, the_job, 'schedule');
+    END LOOP;
+    RETURN the_job;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.keep_job_to_schedule(oid) IS 'awty_http_internal.job_to_schedule, and keeps the name of the job from other roles until the transaction ends';
 
 CREATE FUNCTION awty_http_internal.register(job text, role name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$

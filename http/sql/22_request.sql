@@ -99,6 +99,11 @@ BEGIN
     content := jsonb_strip_nulls(jsonb_build_object('headers', nullif(headers, '{}'), 'body_text', body_text, 'body_base64', body_base64))
         -- JSON null is a body, but SQL NULL means that the call has no body.
         || CASE WHEN body IS NULL THEN '{}' ELSE jsonb_build_object('body', body) END;
+    -- Each claim reads the content as JSON text, which has six bytes for each control character.
+    IF octet_length(content::text) > 524288 THEN
+        PERFORM awty_http_internal.refuse('54000', 'headers and body are larger than 512 KiB as JSON',
+            'Send a body with many control characters or quotation marks as "body_base64".');
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.request(text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean)

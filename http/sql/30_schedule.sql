@@ -199,7 +199,7 @@ DECLARE
     is_same boolean;
     stays boolean;
 BEGIN
-    new.job := awty_http_internal.job_to_schedule(schedule_as.caller);
+    new.job := awty_http_internal.keep_job_to_schedule(schedule_as.caller);
     new.uri := place.uri;
     new.entity_name := place.entity_name;
     new.entity_key := place.entity_key;
@@ -294,7 +294,7 @@ CREATE FUNCTION awty_http_internal.unschedule_as(caller oid, uri text) RETURNS b
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     place record := awty_http_internal.place(unschedule_as.uri);
-    the_job text := awty_http_internal.job_to_schedule(unschedule_as.caller);
+    the_job text := awty_http_internal.keep_job_to_schedule(unschedule_as.caller);
 BEGIN
     UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
     WHERE (e.entity_name, e.entity_key, e.job) = (place.entity_name, place.entity_key, the_job) AND e.deleted_at IS NULL;

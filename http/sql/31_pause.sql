@@ -14,11 +14,11 @@ COMMENT ON FUNCTION awty_http_internal.lock_as(oid, text) IS 'awty_http_internal
 
 -- A schedule that the role may not read counts as unknown.
 CREATE FUNCTION awty_http_internal.may_change(caller oid, id text) RETURNS boolean
-    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     job CONSTANT text := (SELECT e.job FROM awty_http_internal.endpoint AS e WHERE e.id = may_change.id AND e.deleted_at IS NULL);
 BEGIN
-    IF awty_http_internal.has_right(may_change.caller, job, 'schedule') THEN
+    IF awty_http_internal.keep_right(may_change.caller, job, 'schedule') THEN
         RETURN true;
     END IF;
     IF awty_http_internal.has_right(may_change.caller, job, 'read') THEN
@@ -28,7 +28,7 @@ BEGIN
     RETURN false;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.may_change(oid, text) IS 'Does that schedule exist, and may that role change it?';
+COMMENT ON FUNCTION awty_http_internal.may_change(oid, text) IS 'Does that schedule exist, and may that role change it? Also keeps the name of the job from other roles until the transaction ends';
 
 CREATE FUNCTION awty_http_internal.pause(id text, note text DEFAULT NULL) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';

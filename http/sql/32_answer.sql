@@ -27,11 +27,14 @@ CREATE FUNCTION awty_http_internal.asked_as(caller oid, id text, verdict text, n
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     endpoint awty_http_internal.endpoint;
+    the_job CONSTANT text := (SELECT e.job FROM awty_http_internal.endpoint AS e WHERE e.id = asked_as.id);
 BEGIN
+    IF NOT awty_http_internal.keep_right(asked_as.caller, the_job, 'claim') THEN
+        RETURN;
+    END IF;
     UPDATE awty_http_internal.endpoint AS e
     SET verdict = asked_as.verdict, verdict_at = clock_timestamp(), verdict_note = left(asked_as.note, 250)
-    WHERE e.id = asked_as.id AND e.deleted_at IS NULL AND asked_as.verdict = ANY ('{hold,stop}')
-      AND awty_http_internal.has_right(asked_as.caller, e.job, 'claim')
+    WHERE e.id = asked_as.id AND e.job = the_job AND e.deleted_at IS NULL AND asked_as.verdict = ANY ('{hold,stop}')
     RETURNING e.* INTO endpoint;
     IF endpoint.verdict = 'stop' THEN
         PERFORM awty.cancel(endpoint.entity_name, endpoint.entity_key, endpoint.job);

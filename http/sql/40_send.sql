@@ -57,7 +57,7 @@ CREATE FUNCTION awty_http_internal.send_as(
 ) RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     place record := awty_http_internal.place(send_as.uri);
-    the_job text := awty_http_internal.job_to_schedule(send_as.caller);
+    the_job text := awty_http_internal.keep_job_to_schedule(send_as.caller);
     moment timestamptz := coalesce(send_as.at, now() + coalesce(send_as.after, '0'));
     the_key text := coalesce(send_as.key, gen_random_uuid()::text);
     content jsonb := jsonb_build_object('method', upper(send_as.method));
@@ -136,9 +136,8 @@ DECLARE
     sent awty_http_internal.sent;
 BEGIN
     SELECT s.* INTO sent FROM awty_http_internal.sent AS s
-    WHERE s.job = awty_http_internal.job(cancel_send_as.caller) AND s.sent_by::oid = cancel_send_as.caller AND s.key = cancel_send_as.key
-      AND awty_http_internal.has_right(cancel_send_as.caller, s.job, 'schedule');
-    IF NOT FOUND THEN
+    WHERE s.job = awty_http_internal.job(cancel_send_as.caller) AND s.sent_by::oid = cancel_send_as.caller AND s.key = cancel_send_as.key;
+    IF NOT awty_http_internal.keep_right(cancel_send_as.caller, sent.job, 'schedule') THEN
         RETURN false;
     END IF;
     IF awty.cancel(sent.entity_name, sent.entity_key, sent.job) = 0 THEN

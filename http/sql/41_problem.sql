@@ -49,7 +49,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('42704', format('call %s is not in the history', retry_as.id),
             'To list the last failed calls, run: SELECT id, uri, outcome FROM awty_http_internal.problem ORDER BY finished_at DESC LIMIT 20;');
     END IF;
-    IF NOT awty_http_internal.has_right(retry_as.caller, past.job, 'schedule') THEN
+    IF NOT awty_http_internal.keep_right(retry_as.caller, past.job, 'schedule') THEN
         PERFORM awty_http_internal.refuse('42501', format('permission denied for the calls of job "%s"', past.job),
             format('SELECT awty.allow(%L, %L);', past.job, pg_get_userbyid(retry_as.caller)));
     END IF;

@@ -28,9 +28,11 @@ BEGIN
         SELECT e.id, e.job, a.ended_at, a.ok, c.*, awty_http_internal.step(c.lateness) AS lateness_step, awty_http_internal.step(c.duration) AS duration_step,
             awty_http_internal.left_out(e, a.first_check_at, a.next_check_at, a.ended_at) AS left_out
         FROM awty_http_internal.endpoint AS e
+        JOIN awty_http.tenant AS t ON t.job = e.job
         CROSS JOIN LATERAL (
-            SELECT a.* FROM awty.attempt AS a
-            WHERE a.entity_name = e.entity_name AND a.entity_key = e.entity_key AND a.job = e.job
+            -- Another role may have had a job of this name before.
+            SELECT a.* FROM awty_internal.attempt AS a
+            WHERE a.entity_name = e.entity_name AND a.entity_key = e.entity_key AND a.job = e.job AND a.role::oid = t.role::oid
               AND a.ended_at >= count_calls_of.since AND a.ended_at < count_calls_of.until
             OFFSET 0 -- uses the index on the entity
         ) AS a

@@ -38,7 +38,8 @@ fn create(args: &Args) -> Result<()> {
         // the caller reads the error.
         Some(old) => judge(old.role)?,
         None if calendar::insert(&definition, caller, now) => return check_quota(caller),
-        None => {}
+        // Meanwhile, another transaction has created the calendar.
+        None => judge(calendar::find(name).ok_or_else(|| exists(false))?.role)?,
     }
     let old = calendar::lock(name).ok_or_else(|| exists(false))?;
     judge(old.role)?;

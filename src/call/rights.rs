@@ -130,6 +130,16 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     Ok(is_as_shown && catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
+/// Only for roles that may schedule checks of the job. The caller must look up the job only afterwards.
+#[pg_extern(sql = false)]
+fn share_name(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    gate_write("awty_internal.share_name()")?;
+    if let Some(name) = Args::new(fcinfo).get::<Text>(0) {
+        shared_job(&name, may_schedule);
+    }
+    Ok(())
+}
+
 /// Job names are bytes, because the database may not use UTF-8.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]

@@ -69,8 +69,9 @@ fn block(args: &Args) -> Result<bool> {
     }
     let lock =
         |class| claim_lock::try_take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
-    // A job that ends meanwhile would leave the block to the next job of its name.
-    Ok(job::keep(&job.name)
+    // The next job of this name waits for the end of this transaction, and then removes the block.
+    let is_kept = job::try_share_name(&job.name) && rights::claimable_job(&job.name).is_ok();
+    Ok(is_kept
         && relations::oid(relations::BREAKER).is_some_and(lock)
         && target::count(&job.name, MAX_TARGETS) < MAX_TARGETS
         && target::block(&job.name, &of, until, note.as_ref(), catalog::current_role(), now))

@@ -29,11 +29,16 @@ pub fn try_share(class: pg_sys::Oid, (object, part): Number) -> bool {
     unsafe { pg_sys::ConditionalLockDatabaseObject(class, pg_sys::Oid::from(object), part, SHARED) }
 }
 
-pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
+/// Gives back a lock that the caller has just taken. A lock that was taken before as well stays.
+pub fn give_back(class: pg_sys::Oid, (object, part): Number) {
+    // SAFETY: the caller has the lock.
+    unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
+}
+
+pub fn is_free(class: pg_sys::Oid, number: Number) -> bool {
     let is_free = try_take(class, number);
     if is_free {
-        // SAFETY: the call releases the lock that `try_take` has just taken.
-        unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
+        give_back(class, number);
     }
     is_free
 }

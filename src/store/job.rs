@@ -1,6 +1,6 @@
 use super::job_option::{self, Field, JobOption, Options};
 use super::statement::{Arg, Rows};
-use super::typed::{is_true, statement};
+use super::typed::statement;
 use super::{arg, from_timestamptz, time};
 use super::{origin, patience};
 use crate::error::Error;
@@ -109,12 +109,6 @@ statement! {
 statement! {
     pub fn delete(name: &Text) -> bool = query,
     c"DELETE FROM awty.job WHERE job = $1"
-}
-
-statement! {
-    /// Keeps the job until the transaction ends. Returns `false` if the job is gone, or if another session has locked it.
-    pub fn keep(name: &Text) -> bool = query(is_true),
-    c"SELECT true FROM awty.job WHERE job = $1 FOR KEY SHARE SKIP LOCKED"
 }
 
 statement!(
@@ -255,12 +249,24 @@ pub fn share_name(name: &Text) {
     SHARED.set(Some((here, name.clone())));
 }
 
+/// Like [`share_name`], but does not wait. Returns `false` if a transaction has taken the name.
+pub fn try_share_name(name: &Text) -> bool {
+    name_lock(name).is_some_and(|(jobs, number)| claim_lock::try_share(jobs, number))
+}
+
 /// Waits for transactions that have scheduled checks of a job with this name, but no longer than `PATIENCE`. A caller
 /// that gives the name to another role calls this function before it locks the job's row, because transactions that
 /// schedule checks may lock the row too.
 pub fn take_name(name: &Text) {
     if let Some((jobs, number)) = name_lock(name) {
         waiting_for(name, || claim_lock::take(jobs, number));
+    }
+}
+
+/// Gives back a name that the caller has just taken.
+pub fn give_back_name(name: &Text) {
+    if let Some((jobs, number)) = name_lock(name) {
+        claim_lock::give_back(jobs, number);
     }
 }
 

@@ -39,9 +39,13 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
 /// Locks the rule's job, checks and alerts. Waits at most `PATIENCE` for each lock of another transaction. Returns
 /// `false` only if the job has no repetitions. The result is `true` if the row of the job is invalid.
 ///
+/// First takes the name of the job, because calls that have shared it may have written alerts, checks or the row of the
+/// rule that this transaction does not see yet.
+///
 /// The caller drops the rule's triggers only afterwards, because dropping them locks the table, and readers of the
 /// table would also wait for the other transactions.
 fn lock(name: &Text) -> bool {
+    job::take_name(name);
     let repeats = !job::lock(name).is_some_and(|job| job.is_ok_and(|job| !job.repeats));
     lock_open(name);
     repeats

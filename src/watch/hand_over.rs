@@ -41,7 +41,8 @@ pub fn job(job: Job, role: pg_sys::Oid) -> Result<()> {
     }
     rule_check::set_scheduled_by(&job.name, role);
     alert::set_role(&job.name, role);
-    if has_one_snapshot() && rule_check::is_any_of_others(&job.name, role) {
+    let is_any_left = || rule_check::is_any_of_others(&job.name, role) || repetition::is_any_of_job(&job.name);
+    if has_one_snapshot() && is_any_left() {
         return Err(WatchError::Changed { rule: job.name.to_string() }.into());
     }
     job::update(&Job { role, registered_by: catalog::current_role(), notify: None, ..job });

@@ -1,5 +1,5 @@
 use super::end_rule;
-use super::statements::stop;
+use super::statements::{alert, cleared_alert, stop};
 use crate::error::{Error, Result};
 use crate::pg::clock;
 use crate::pg::subtransaction::has_one_snapshot;
@@ -19,6 +19,8 @@ pub fn insert(job: &Job) -> Result<bool> {
     }
     job::take_name(&job.name);
     if job::find(&job.name).is_some() {
+        // PostgreSQL may keep a failed statement's lock until the client reads the error.
+        job::give_back_name(&job.name);
         return Ok(false);
     }
     if repetition::is_any_of_job(&job.name) {
@@ -28,12 +30,16 @@ pub fn insert(job: &Job) -> Result<bool> {
             return Err(Error::JobBusy { job: job.name.to_string() });
         }
     }
-    // A former job may also have left leases, targets and stops of rows.
-    left::remove_targets(&job.name);
-    left::remove_leases(&job.name);
-    stop::remove_all(&job.name);
+    // A former job may also have left leases, targets, stops of rows and open alerts. An alert would keep the next rule of
+    // this name from telling of the row.
+    job::waiting_for(&job.name, || {
+        left::remove_targets(&job.name);
+        left::remove_leases(&job.name);
+        stop::remove_all(&job.name);
+        cleared_alert::clear_all(&job.name, clock::now());
+    });
     // If the former job ended after the snapshot was taken, this transaction could read what belonged to it.
-    let is_old = |name| left::is_any(name) || stop::is_any(name) || left::is_shown(name);
+    let is_old = |name| left::is_any(name) || stop::is_any(name) || alert::is_any_open(name) || left::is_shown(name);
     if has_one_snapshot() && is_old(&job.name) {
         return Err(Error::JobBusy { job: job.name.to_string() });
     }

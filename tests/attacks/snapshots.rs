@@ -69,10 +69,61 @@ fn a_block_of_an_open_transaction_does_not_outlive_its_job() {
     let mut open = field.client("postgres");
     open.batch_execute("BEGIN; SELECT awty_internal.block_for_now('pay', 'target', now() + interval '1 hour', 'why')")
         .unwrap();
-    field.refused("mallory", "SET lock_timeout = '2s'; SELECT awty.unregister('pay')", "55P03");
+    // A role with the right to claim must not keep the owner from changing or ending the job.
+    field.sql("mallory", "SET lock_timeout = '2s'; SELECT awty.pause('pay'), awty.unregister('pay')");
+    let register = "SELECT awty.register('pay')";
+    field.refused("mallory", &format!("SET lock_timeout = '1s'; {register}"), "55P03");
     open.batch_execute("COMMIT").unwrap();
-    field.sql("mallory", "SELECT awty.unregister('pay')");
+    field.sql("mallory", register);
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty_internal.target"), 0);
+}
+
+/// An open alert of the next role's rule would keep the rule from telling of the row.
+#[test]
+fn alerts_of_a_former_rule_reach_no_rule_of_its_name() {
+    let field = Field::new();
+    field.sql("mallory", &format!("{TABLE}; {}", watch("stopped => 'stopped'")));
+    field.sql("mallory", "INSERT INTO mallory.t VALUES (1, 'n', false, now())");
+    let mut open = field.client("mallory");
+    open.batch_execute("BEGIN; SELECT awty.hold('t', '1', 't')").unwrap();
+    // The transaction has written an alert that awty.unwatch() cannot see.
+    field.refused("mallory", "SET lock_timeout = '1s'; SELECT awty.unwatch('t')", "55P03");
+    open.batch_execute("COMMIT").unwrap();
+    field.sql("mallory", "SELECT awty.unwatch('t')");
+    field.sql("postgres", "UPDATE awty.alert SET cleared_at = NULL");
+    field.sql("alice", "SELECT awty.register('t')");
+    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.alert WHERE cleared_at IS NULL"), 0);
+}
+
+/// A repetition without a check shows its role later when a row of the rule is checked.
+#[test]
+fn a_repetition_that_is_newer_than_the_snapshot_goes_to_no_new_owner() {
+    let field = Field::new();
+    let calendar =
+        |hours: &str| format!("SELECT awty.create_calendar('c', '{{mon-sun {hours}}}', 'UTC', replace => true)");
+    field.sql("mallory", &format!("{TABLE}; {}", watch("stopped => 'stopped'")));
+    field.sql("mallory", &format!("SELECT awty.allow('t', 'mallory', 'schedule'); {}", calendar("00:00-24:00")));
+    field.sql("postgres", "GRANT USAGE, CREATE ON SCHEMA mallory TO alice");
+    let mut alice = field.client("alice");
+    alice.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").unwrap();
+    let plan = "cron => '30 12 * * *', zone => 'UTC', calendar => 'c'";
+    field.sql("mallory", &format!("SELECT awty.repeat('t', entity_name => 't', entity_key => '42', {plan})"));
+    field.sql("mallory", &calendar("09:00-10:00"));
+    field.sql("postgres", "ALTER TABLE mallory.t OWNER TO alice");
+    assert_eq!(answer(&mut alice, &watch("replace => true")), "40001");
+}
+
+#[test]
+fn a_free_name_is_not_waited_for_without_end() {
+    let field = Field::new();
+    field.sql("mallory", "SELECT awty.register('pay', heartbeat => '1 min')");
+    field.sql("mallory", "SELECT awty.schedule('thing', '1', 'pay', after => '0')");
+    field.await_claimable("pay");
+    field.sql("mallory", "SELECT lease FROM awty.claim('{pay}', 'w', 1)");
+    let mut open = field.client("postgres");
+    open.batch_execute("BEGIN; SELECT FROM awty_internal.lease FOR UPDATE").unwrap();
+    field.sql("mallory", "SELECT awty.unregister('pay')");
+    field.refused("alice", "SET statement_timeout = '60s'; SELECT awty.register('pay')", "55P03");
 }
 
 /// PostgreSQL may keep the lock of a failed statement until the client reads the error.

@@ -20,6 +20,7 @@ const SORTED: &[(&str, &str)] = &[
     ("rule_check::lock_all", "by the order of the keys that it is given"),
     ("job::of_role", "the jobs of a role, at most ten thousand"),
     ("lease::insert_all", "what is handed out, at most a thousand"),
+    ("rule::to_sweep", "rules with open alerts that were not swept for a day"),
     ("target::walk", "the targets that were walked to, in that order"),
     ("hold::first_end", "one row of each job"),
     ("hold::jobs_passed", "the jobs that have holds to end"),

@@ -27,6 +27,37 @@ fn who_takes_a_free_name_takes_nothing_with_it() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat WHERE id = 'http.app-2'"), "2");
 }
 
+/// A call goes on with the rights of the extension's owner, also for the job of another role.
+#[test]
+fn a_call_that_waits_for_a_schedule_keeps_the_name_of_the_job() {
+    let http = Http::open();
+    let schedule = |more: &str| format!("SELECT awty_http.schedule('{URI}', {more})");
+    let id = http.ask("app", &schedule("'1 h'"));
+    for call in [
+        schedule("'2 h'"),
+        format!("SELECT awty_http.unschedule('{URI}')"),
+        format!("SELECT awty_http_internal.pause('{id}')"),
+        format!("SELECT awty_http_internal.resume('{id}')"),
+    ] {
+        let mut open = http.client("app");
+        open.batch_execute(&format!("BEGIN; SELECT awty_http_internal.lock('{id}')")).unwrap();
+        let mut waiting = http.client("app");
+        let pid: i32 = waiting.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+        let waits = std::thread::spawn(move || waiting.batch_execute(&call));
+        http.cluster.await_sql(
+            "postgres",
+            "the call to wait",
+            &format!("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {pid}"),
+        );
+        http.ask("app", "SELECT awty.unregister('http.app')");
+        let register = "SET lock_timeout = '1s'; SELECT awty.register('http.app')";
+        assert_eq!(refused(&mut http.client("other"), register), "55P03");
+        open.batch_execute("COMMIT").unwrap();
+        drop(waits.join());
+        http.ask("postgres", "SELECT awty_http.add_tenant('app')");
+    }
+}
+
 /// awty looks for rights in the latest state, and a statement may read the calls in an older state.
 #[test]
 fn who_takes_a_free_name_under_an_old_snapshot_reads_no_call() {
@@ -58,6 +89,24 @@ fn a_job_that_is_given_another_role_is_no_job_of_the_tenant() {
     for role in ["heir", "app"] {
         assert_eq!(refused(&mut http.client(role), &format!("SELECT awty_http.send('{URI}')")), "42501", "{role}");
     }
+}
+
+#[test]
+fn calls_of_a_former_job_of_the_name_are_not_counted() {
+    let http = Http::open();
+    http.ask("postgres", "SELECT awty_http.drop_tenant('app')");
+    http.ask("other", "SELECT awty.register('http.app', heartbeat => '1 min', keep_attempts => 'all')");
+    http.ask("other", "SELECT awty.schedule('https://api.example.com', '/tick', 'http.app', after => '0')");
+    http.cluster.await_sql(
+        "postgres",
+        "the call to be completed",
+        "SELECT count(*) > 0 FROM awty.claim('{http.app}', 'w') AS c, awty.complete(c.lease) AS d",
+    );
+    http.ask("other", "SELECT awty.unregister('http.app')");
+    http.ask("postgres", "SELECT awty_http.add_tenant('app')");
+    http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
+    http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
+    assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
 #[test]

@@ -157,3 +157,12 @@ fn sizes_are_counted_in_bytes() {
     let id = http.ask("app", "SELECT id FROM awty_http.endpoint");
     assert_eq!(refused(&mut app, &format!("SELECT awty_http_internal.pause('{id}', repeat('a', 1025))")), "54000");
 }
+
+/// Each claim reads the body as JSON, with six bytes for each control character.
+#[test]
+fn a_body_counts_as_its_json() {
+    let http = Http::open();
+    let schedule = |body: &str| format!("SELECT awty_http.schedule('http://a/', '1 h', body_text => {body})");
+    assert_eq!(refused(&mut http.client("app"), &schedule("repeat(chr(1), 262144)")), "54000");
+    http.ask("app", &schedule("repeat('x', 262144)"));
+}
