@@ -8,12 +8,13 @@ use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::{self, Clocks, Seeing};
 use super::{cleared, end_rule};
 use crate::call::argument_limits::MAX_ENTITY_KEY;
-use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
+use crate::pg::subtransaction::{has_one_snapshot, kept_if_ok, unless_duplicate};
 use crate::pg::table::{self, key_text};
 use crate::pg::text::Text;
 use crate::pg::trigger::{Firing, Version};
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
+use crate::rule::statements::rule::Rule;
 use crate::rule::statements::watched::WatchedRow;
 use crate::shmem::wakeup;
 use crate::store::{history, hold};
@@ -160,11 +161,31 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
     end_rule::seen_all(&watched.rule.name).map_err(|_| Refusal::Changed)
 }
 
+/// Locks the checks, so that a concurrent run that has read them is rolled back, and then the open alerts of rows without
+/// a check.
+///
+/// `awty.hold()` inserts a check for such an alert. If it has done so while this transaction waited for the alert, the
+/// alert is unlocked again, because other sessions that lock first the check and then the alert would deadlock.
+fn lock_in_order(rule: &Rule, keys: &[Text]) -> Vec<i64> {
+    loop {
+        let checks = rule_check::lock(rule, keys);
+        if checks.len() == keys.len() || alert::open(&rule.name, keys).is_empty() {
+            return checks;
+        }
+        let locked = kept_if_ok(|| {
+            alert::lock(&rule.name, keys);
+            if rule_check::pending(rule, keys).len() == checks.len() { Ok(()) } else { Err(()) }
+        });
+        if locked.is_ok() {
+            return checks;
+        }
+    }
+}
+
 fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    // Locks the checks, so that a concurrent run that has read them is rolled back.
-    let checks = rule_check::lock(rule, keys);
+    let checks = lock_in_order(rule, keys);
     hold::unsilence(&checks);
     let seen = watched.source.by_keys(keys);
     let rows = current(watched, keys, seen);

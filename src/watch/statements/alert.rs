@@ -171,6 +171,16 @@ statement! {
 }
 
 statement! {
+    /// Waits for transactions that have locked one of these alerts.
+    pub fn lock(rule: &Text, keys: &[Text]) -> Vec<i64> = query,
+    c"SELECT f.id FROM (SELECT u.key FROM pg_catalog.unnest($2) AS u (key) ORDER BY u.key) AS k
+      CROSS JOIN LATERAL (
+          SELECT a.id FROM awty.alert AS a
+          WHERE a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL LIMIT 1 FOR UPDATE
+      ) AS f"
+}
+
+statement! {
     pub fn lock_all(rule: &Text) -> Vec<i64> = query,
     c"SELECT a.id FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL ORDER BY a.entity_key FOR UPDATE"
 }
