@@ -20,16 +20,12 @@ use pgrx::pg_sys;
 use std::collections::HashMap;
 
 const EVERY: TimeDelta = TimeDelta::days(1);
-/// Most rules whose names the maintainer keeps in one transaction.
-const MOST: usize = 1_000;
 
 pub fn schedule_due(now: Time) {
     let Some(then) = now.checked_sub_signed(EVERY) else { return };
-    let jobs =
-        rule::to_sweep(then, &Text::from(SWEEP), now, MOST).into_iter().filter_map(|name| job::find(&name)?.ok());
+    let jobs = rule::to_sweep(then).into_iter().filter_map(|name| job::find(&name)?.ok());
     upkeep::for_each(jobs.map(|job| (job.role, job)), |job| {
-        // Until the commit, the name must not become that of another role's job. It may have done so before.
-        job::try_share_name(&job.name).then_some(())?;
+        // Meanwhile, the name may have become that of another role's job.
         job::find(&job.name)?.ok().filter(|now| is_rules(now) && now.role == job.role)?;
         unless_locked(|| rule_check::put_special(&job.name, SWEEP, now, job.role))?;
         wakeup::at_commit(job.runner(), clock::to_timestamp(now));

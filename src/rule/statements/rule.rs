@@ -197,14 +197,11 @@ statement! {
 }
 
 statement! {
-    /// Leaves out rules whose sweep is due already.
-    pub fn to_sweep(then: Time, sweep: &Text, now: Time, limit: usize) -> Vec<Text> = query,
+    pub fn to_sweep(then: Time) -> Vec<Text> = query,
     c"SELECT r.rule FROM awty.rule AS r
       WHERE (r.swept_at IS NULL OR r.swept_at <= $1)
         AND EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.cleared_at IS NULL)
-        AND NOT EXISTS (SELECT FROM awty.future_job AS f
-                        WHERE f.entity_name = $2 AND f.entity_key = r.rule AND f.job = r.rule AND f.next_check_at <= $3 OFFSET 0)
-      ORDER BY r.rule LIMIT $4"
+      ORDER BY r.rule"
 }
 
 /// A length of open time is in days or in hours, not both. Without a calendar, a day has 24 hours.
