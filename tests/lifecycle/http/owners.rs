@@ -47,7 +47,7 @@ fn a_call_that_waits_for_a_schedule_keeps_the_name_of_the_job() {
         http.cluster.await_sql(
             "postgres",
             "the call to wait",
-            &format!("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {pid}"),
+            &format!("SELECT wait_event = 'transactionid' FROM pg_stat_activity WHERE pid = {pid}"),
         );
         http.ask("app", "SELECT awty.unregister('http.app')");
         let register = "SET lock_timeout = '1s'; SELECT awty.register('http.app')";
