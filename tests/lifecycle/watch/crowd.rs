@@ -89,7 +89,18 @@ fn eight_sessions_change_everything_at_once() {
         LEFT JOIN awty_internal.stop AS s ON s.rule = 'promise' AND s.key = o.id::text
         LEFT JOIN awty.future_job AS f ON f.job = 'promise' AND f.entity_name = 'orders' AND f.entity_key = o.id::text
         WHERE o.status <> 'SHIPPED' AND (s.stopped_since IS NOT NULL) <> (o.status = 'WAITING') OR o.status <> 'SHIPPED' AND f.id IS NULL";
-    assert_eq!(shop.cluster.value::<String>("postgres", clocks), "-", "a row without its clock or its check");
+    let found = shop.cluster.value::<String>("postgres", clocks);
+    if found != "-" {
+        let more = "SELECT string_agg(x, E'\\n') FROM (
+            (SELECT 'history ' || h::text FROM awty.future_job_history AS h WHERE h.job = 'promise' ORDER BY h.finished_at DESC LIMIT 12)
+            UNION ALL SELECT 'check ' || f::text FROM awty.future_job AS f
+            UNION ALL SELECT 'alert ' || a::text FROM awty.alert AS a WHERE a.cleared_at IS NULL
+            UNION ALL SELECT 'row ' || o::text || ' ' || o.xmin FROM shop.orders AS o
+            UNION ALL SELECT 'rule ' || r::text FROM awty.rule AS r
+            UNION ALL SELECT 'now ' || now()
+            UNION ALL SELECT 'stop ' || s::text FROM awty_internal.stop AS s) AS t (x)";
+        panic!("a row without its clock or its check: {found}\n{}", shop.cluster.value::<String>("postgres", more));
+    }
     shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
     let left = "SELECT NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM awty.future_job)";
     shop.await_true("all to be met and told", left);
