@@ -4,7 +4,7 @@ use crate::script::{Script, Step};
 use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;
 use awty_gateway::net::guard::Guard;
-use awty_gateway::net::report::{BODY, Call, Report};
+use awty_gateway::net::report::{Call, KEPT, Report};
 use awty_gateway::net::resolve::Resolver;
 use awty_gateway::net::tls;
 use bytes::Bytes;
@@ -146,11 +146,11 @@ async fn what_has_no_end_is_cut_at_its_bound() {
     for begin in ["Content-Length: 1000000000\r\n\r\n", "\r\n"] {
         let begin = text(&format!("HTTP/1.1 200 OK\r\n{begin}"));
         let report = answered(vec![begin, Step::Flood(vec![b'a'; 65_536])]).await;
-        assert_eq!(report.outcome.unwrap().body.len(), BODY);
+        assert_eq!(report.outcome.unwrap().body.len(), KEPT);
     }
     let tiny =
         vec![text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), Step::Flood(b"1\r\na\r\n".repeat(1_000))];
-    assert_eq!(answered(tiny).await.outcome.unwrap().body.len(), BODY);
+    assert_eq!(answered(tiny).await.outcome.unwrap().body.len(), KEPT);
 }
 
 #[tokio::test]

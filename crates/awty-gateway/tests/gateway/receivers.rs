@@ -3,7 +3,7 @@ use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;
 use awty_gateway::net::guard::Guard;
-use awty_gateway::net::report::{BODY, Call, Report};
+use awty_gateway::net::report::{Call, KEPT, Report};
 use awty_gateway::net::resolve::Resolver;
 use awty_gateway::net::tls;
 use bytes::Bytes;
@@ -109,7 +109,7 @@ async fn of_a_gigabyte_only_the_beginning_is_read_and_the_status_counts() {
     let (receiver, caller) = (Receiver::start(), open());
     for status in [200, 500] {
         let answer = caller.call(call(&receiver.uri(&format!("/huge/{status}")))).await.outcome.unwrap();
-        assert_eq!((answer.status, answer.body.len()), (status, BODY));
+        assert_eq!((answer.status, answer.body.len()), (status, KEPT));
     }
 }
 
