@@ -35,8 +35,7 @@ CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text)
 COMMENT ON FUNCTION awty_http_internal.has_right(oid, text, text) IS 'May that role read, schedule or claim the calls of that tenant''s job?';
 
 -- Functions that write call this function before they wait for a row. Otherwise, the name of the job may become that of
--- another role's job during the wait. The rights of the extension's owner, with which the function goes on, include
--- that job.
+-- another role's job during the wait, and the extension's owner, who executes the function, has rights to that job too.
 CREATE FUNCTION awty_http_internal.keep_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

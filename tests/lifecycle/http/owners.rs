@@ -27,7 +27,7 @@ fn who_takes_a_free_name_takes_nothing_with_it() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat WHERE id = 'http.app-2'"), "2");
 }
 
-/// A call goes on with the rights of the extension's owner, also for the job of another role.
+/// The extension's owner executes the calls, and has rights to the jobs of all roles.
 #[test]
 fn a_call_that_waits_for_a_schedule_keeps_the_name_of_the_job() {
     let http = Http::open();

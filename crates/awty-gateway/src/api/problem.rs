@@ -23,12 +23,12 @@ pub struct Again;
 /// Most faults that an answer names. A body with tens of thousands of wrong fields would otherwise cost hundreds of
 /// MB.
 pub const MAX_FAULTS: usize = 20;
-/// Longest part of a fault, in characters. Names in a body can have 512 KiB.
+/// Characters that are kept of the start and of the end of a long text. Names in a body can have 512 KiB.
 const LONGEST: usize = 200;
 
 /// Leaves out the middle of a long text. The end may say what to write instead.
 pub fn shortened(text: String) -> String {
-    if text.len() <= 2 * LONGEST {
+    if text.chars().nth(2 * LONGEST).is_none() {
         return text;
     }
     let start: String = text.chars().take(LONGEST).collect();
@@ -197,7 +197,15 @@ pub(super) fn stopping() -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::pointer;
+    use super::{LONGEST, pointer, shortened};
+
+    #[test]
+    fn only_the_middle_of_a_long_text_is_left_out() {
+        let text: String = ('一'..).take(2 * LONGEST).collect();
+        assert_eq!(shortened(text.clone()), text, "its characters have three bytes each");
+        let long = shortened(format!("{text}!"));
+        assert!(long.chars().count() == 2 * LONGEST + 1 && long.starts_with('一') && long.ends_with('!'), "{long}");
+    }
 
     #[test]
     fn what_the_database_refuses_points_to_its_field() {

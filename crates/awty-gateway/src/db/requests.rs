@@ -200,7 +200,7 @@ impl Drop for Request {
             let (places, closes) = (self.places.take(), self.closes);
             let (db, transaction) = (self.db.clone(), self.transaction.take());
             let until = *self.until.get_mut().unwrap_or_else(PoisonError::into_inner);
-            // A statement that still runs gets no more time than it had, because it keeps its place for so long.
+            // A statement that still runs gets only the rest of its time, because its request keeps a place until it ends.
             let left = until.map_or(self.limit + GRACE, |until| until.saturating_duration_since(Instant::now()));
             let undo = UNDO.min(left);
             tokio::spawn(async move {
