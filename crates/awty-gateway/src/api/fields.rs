@@ -1,24 +1,30 @@
 //! Invariant: the error for a wrong or unknown field of a request tells the client what to write instead.
 
-use super::number;
+use super::json_text;
 use super::problem::{Fault, MAX_FAULTS, Problem, shortened};
 use super::shape::{FieldList, Kind, RETRIES};
 use crate::db::{Argument, Arguments};
 use crate::deliver::user_header::user_header;
 use crate::duration::{self, Length};
 use awty_core::http::Statuses;
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 pub const HIDDEN: &str = "•••";
 
+/// Members of a JSON object, whose values are not parsed yet.
+pub type Object = BTreeMap<String, Box<RawValue>>;
+
 pub struct Fields {
-    pub left: Map<String, Value>,
+    pub left: Object,
     /// At most [`MAX_FAULTS`]
     pub faults: Vec<Fault>,
 }
 
 impl Fields {
-    pub fn of(left: Map<String, Value>) -> Self {
+    pub fn of(left: Object) -> Self {
         Fields { left, faults: Vec::new() }
     }
 
@@ -33,39 +39,35 @@ impl Fields {
         }
     }
 
-    pub fn take(&mut self, name: &str) -> Option<Value> {
-        self.left.remove(name).filter(|value| !value.is_null())
+    /// Returns the JSON text of a field that is not null.
+    pub fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
+        self.left.remove(name).filter(|value| value.get() != "null")
     }
 
     pub fn text(&mut self, name: &str) -> Option<String> {
-        match self.take(name)? {
-            Value::String(text) => Some(text),
-            _ => {
-                self.fault(name, "is not a text; write it in quotes");
-                None
-            }
-        }
+        self.take_as(name, "is not a text; write it in quotes")
     }
 
-    /// Returns `Some(Value::Null)` for a field with the value null.
-    pub fn json(&mut self, name: &str) -> Option<Value> {
+    fn take_as<T: for<'a> Deserialize<'a>>(&mut self, name: &str, otherwise: &str) -> Option<T> {
+        let value = serde_json::from_str(self.take(name)?.get());
+        value.map_err(|_| self.fault(name, otherwise)).ok()
+    }
+
+    /// Returns the JSON text of a field, also if it is null.
+    pub fn json(&mut self, name: &str) -> Option<String> {
         let value = self.left.remove(name)?;
-        if !number::are_short(&value) {
-            self.fault(name, "has a number of more than 1000 characters without its exponent; write it as a text");
+        if let Some(why) = json_text::refusal(value.get()) {
+            self.fault(name, why);
         }
-        Some(value)
+        Some(String::from(Box::<str>::from(value)))
     }
 
     pub fn switch(&mut self, name: &str) -> Option<bool> {
-        let value = self.take(name)?;
-        if !value.is_boolean() {
-            self.fault(name, "is not a boolean; write true or false");
-        }
-        value.as_bool()
+        self.take_as(name, "is not a boolean; write true or false")
     }
 
     pub fn whole(&mut self, name: &str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
-        let number = self.take(name)?.as_i64().filter(|number| range.contains(number));
+        let number = serde_json::from_str(self.take(name)?.get()).ok().filter(|number| range.contains(number));
         if number.is_none() {
             self.fault(name, format!("is out of range; write {} to {}", range.start(), range.end()));
         }
@@ -77,10 +79,8 @@ impl Fields {
     }
 
     fn parsed(&mut self, name: &str, parse: fn(&str) -> Result<Length, String>) -> Option<Length> {
-        let text = match self.take(name)? {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
+        let value = self.take(name)?;
+        let text = serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned());
         parse(&text).map_err(|why| self.fault(name, why)).ok()
     }
 
@@ -102,7 +102,7 @@ impl Fields {
             Kind::Length => self.length(name).map(interval).map(Argument::Interval),
             Kind::LengthOrZero => self.parsed(name, duration::parse_or_zero).map(interval).map(Argument::Interval),
             Kind::Time => self.time(name).map(Argument::Time),
-            Kind::Json => self.json(name).map(Argument::Json),
+            Kind::Json => self.json(name).map(Argument::JsonText),
             Kind::Switch => self.switch(name).map(Argument::Switch),
             Kind::Headers => self.headers().map(Argument::Json),
             Kind::Retries => self.retries(name).map(Argument::Json),
@@ -121,20 +121,13 @@ impl Fields {
     }
 
     fn labels(&mut self, name: &str) -> Option<Vec<String>> {
-        let labels = serde_json::from_value(self.take(name)?).ok();
-        if labels.is_none() {
-            self.fault(name, "is no array of texts; write for example [\"shop\"]");
-        }
-        labels
+        self.take_as(name, "is no array of texts; write for example [\"shop\"]")
     }
 
     fn retries(&mut self, name: &str) -> Option<Value> {
-        let Value::Object(fields) = self.take(name)? else {
-            let example = "{\"max_attempts\": 3, \"first_delay\": \"10 s\", \"max_delay\": \"10 min\"}";
-            self.fault(name, format!("is no object; write for example {example}"));
-            return None;
-        };
-        let mut inner = Fields::of(fields);
+        let otherwise = "is no object; write for example \
+                         {\"max_attempts\": 3, \"first_delay\": \"10 s\", \"max_delay\": \"10 min\"}";
+        let mut inner = Fields::of(self.take_as(name, otherwise)?);
         let json = |argument| match argument {
             Argument::Json(value) => value,
             Argument::Interval(text) => text.into(),
@@ -149,23 +142,19 @@ impl Fields {
     }
 
     pub fn headers(&mut self) -> Option<Value> {
-        match self.take("headers")? {
-            Value::Object(headers) => {
-                for (name, value) in &headers {
-                    if let Err(why) = user_header(name) {
-                        self.fault("headers", why);
-                    }
-                    if !value.is_string() {
-                        self.fault("headers", format!("has {name:?} with something else; write a text"));
-                    }
-                }
-                Some(Value::Object(headers))
+        let otherwise = "is not an object of texts; write for example {\"X-From\": \"shop\"}";
+        let headers: Object = self.take_as("headers", otherwise)?;
+        let text = |(name, value): (String, Box<RawValue>)| {
+            if let Err(why) = user_header(&name) {
+                self.fault("headers", why);
             }
-            _ => {
-                self.fault("headers", "is not an object of texts; write for example {\"X-From\": \"shop\"}");
-                None
-            }
-        }
+            let text = serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| {
+                self.fault("headers", format!("has {name:?} with something else; write a text"));
+                String::new()
+            });
+            (name, Value::String(text))
+        };
+        Some(Value::Object(headers.into_iter().map(text).collect()))
     }
 
     pub fn end(mut self) -> Result<(), Vec<Fault>> {

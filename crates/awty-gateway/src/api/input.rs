@@ -1,10 +1,9 @@
-use super::fields::{Fields, interval};
+use super::fields::{Fields, Object, interval};
 use super::problem::Fault;
 use super::shape::SCHEDULE;
 use crate::db::{Argument, Arguments};
 use crate::duration::Length;
 use awty_core::uri::{Uri, UriError};
-use serde_json::{Map, Value};
 
 const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 
@@ -23,11 +22,7 @@ pub enum Refusal {
     Period(Fault),
 }
 
-pub fn schedule(
-    fields: Map<String, Value>,
-    uri: Option<String>,
-    periods: Periods,
-) -> Result<(Uri, Arguments), Refusal> {
+pub fn schedule(fields: Object, uri: Option<String>, periods: Periods) -> Result<(Uri, Arguments), Refusal> {
     let mut reader = Fields::of(fields);
     let said = reader.text("uri");
     let Some(text) = uri.as_ref().or(said.as_ref()) else {

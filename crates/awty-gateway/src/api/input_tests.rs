@@ -1,13 +1,16 @@
 use super::*;
 use crate::api::problem::{MAX_FAULTS, Problem};
 use crate::api::unchanged::restore;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 const PERIODS: Periods = Periods { min: Length::seconds(1), max: Length::seconds(366 * 86_400), is_slot: false };
 
+fn object(value: &Value) -> Object {
+    serde_json::from_str(&value.to_string()).unwrap()
+}
+
 fn read(value: Value) -> Result<Arguments, String> {
-    let Value::Object(fields) = value else { panic!() };
-    let read = schedule(fields, None, PERIODS).map(|(_, arguments)| arguments);
+    let read = schedule(object(&value), None, PERIODS).map(|(_, arguments)| arguments);
     read.map_err(|refusal| match refusal {
         Refusal::Fields(faults) => {
             faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.reason)).collect::<Vec<_>>().join("; ")
@@ -26,7 +29,7 @@ fn a_schedule_becomes_arguments() {
         ("uri", Argument::Text("https://a.example/".into())),
         ("every", Argument::Interval("5400000 milliseconds".into())),
         ("jitter", Argument::Interval("0 milliseconds".into())),
-        ("body", Argument::Json(Value::Null)),
+        ("body", Argument::JsonText("null".into())),
         ("retries", Argument::Json(json!({"first_delay": "5000 milliseconds", "max_attempts": 2}))),
         ("labels", Argument::Texts(vec!["x".into()])),
     ];
@@ -36,7 +39,7 @@ fn a_schedule_becomes_arguments() {
 #[test]
 fn a_period_below_a_slot_says_which_setting_allows_it() {
     let ask = |is_slot, every: &str| {
-        let fields = json!({"uri": "http://a/", "every": every}).as_object().unwrap().clone();
+        let fields = object(&json!({"uri": "http://a/", "every": every}));
         let periods = Periods { min: Length::seconds(60), is_slot, ..PERIODS };
         let Err(Refusal::Period(fault)) = schedule(fields, None, periods) else { panic!("{every} was taken") };
         fault.reason
@@ -45,7 +48,7 @@ fn a_period_below_a_slot_says_which_setting_allows_it() {
         "write 1m to 52w 2d, or let a superuser run ALTER SYSTEM SET awty.slot = '1s' and SELECT pg_reload_conf()"
     ));
     let shorter = |millis| {
-        let fields = json!({"uri": "http://a/", "every": "500 ms"}).as_object().unwrap().clone();
+        let fields = object(&json!({"uri": "http://a/", "every": "500 ms"}));
         let periods = Periods { min: Length::millis(millis), is_slot: true, ..PERIODS };
         let Err(Refusal::Period(fault)) = schedule(fields, None, periods) else { panic!("it was taken") };
         fault.reason
@@ -58,24 +61,17 @@ fn a_period_below_a_slot_says_which_setting_allows_it() {
 #[test]
 fn a_body_with_thousands_of_wrong_names_gets_few_faults() {
     let names = |prefix: &str| (0..10_000).map(|n| (format!("{prefix}{n}"), json!("•••"))).collect::<Map<_, _>>();
-    let sound = json!({"uri": "http://a/", "every": "1 s"}).as_object().unwrap().clone();
-    let with = |name: &str, value: Map<_, _>| {
-        let mut fields = sound.clone();
-        fields.insert(name.into(), value.into());
-        fields
-    };
-    let unknown = sound.clone().into_iter().chain(names("x")).collect();
-    for fields in [unknown, with("headers", names("x y")), with("retries", names("x"))] {
+    let with = |name: &str, value: Value| object(&json!({"uri": "http://a/", "every": "1 s", name: value}));
+    let unknown = with("x", 1.into()).into_iter().chain(object(&names("x").into())).collect();
+    for fields in [unknown, with("headers", names("x y").into()), with("retries", names("x").into())] {
         let Err(Refusal::Fields(faults)) = schedule(fields, None, PERIODS) else { panic!("it was taken") };
         assert_eq!(faults.len(), MAX_FAULTS);
     }
-    let long = (format!("{}é", "\x7f".repeat(100_000)), json!(1));
-    let Err(Refusal::Fields(faults)) = schedule(with("headers", Map::from_iter([long])), None, PERIODS) else {
-        panic!("it was taken")
-    };
+    let long = json!({format!("{}é", "\x7f".repeat(100_000)): 1});
+    let Err(Refusal::Fields(faults)) = schedule(with("headers", long), None, PERIODS) else { panic!("it was taken") };
     let answer = Problem::fields("invalid-field", &faults).body().to_string();
     assert!(answer.len() < 5_000 && answer.contains("write for example X-From"), "{}", answer.len());
-    let (_, mut arguments) = schedule(with("headers", names("x")), None, PERIODS).unwrap();
+    let (_, mut arguments) = schedule(with("headers", names("x").into()), None, PERIODS).unwrap();
     assert_eq!(restore(&mut arguments, None).unwrap_err().len(), MAX_FAULTS, "no value is stored for a hidden one");
 }
 

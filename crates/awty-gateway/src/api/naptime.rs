@@ -4,6 +4,7 @@
 
 use super::auth::Asker;
 use super::change::{Change, change};
+use super::fields::Object;
 use super::problem::{Fault, Problem};
 use super::rules::{Answer, Write, another_period, has_period, read, there, write};
 use super::schedule_list::id_of;
@@ -14,7 +15,7 @@ use crate::duration::{self, Length};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use serde_json::{Map, Value};
+use serde_json::value::to_raw_value;
 use std::sync::Arc;
 
 fn length(period: &str) -> Result<Length, Problem> {
@@ -48,7 +49,7 @@ pub async fn put(
 ) -> Answer {
     asker.may("write")?;
     let how = Write::Period(length(&period)?);
-    let fields = || Ok(Map::from_iter([("every".to_owned(), Value::from(period.as_str()))]));
+    let fields = || Ok(Object::from_iter(to_raw_value(&period).map(|every| ("every".to_owned(), every))));
     match write(&api, &asker, &headers, fields, Some(uri.clone()), how).await {
         // Tries again. The second attempt finds the schedule that another request has just created.
         Err(problem) if problem.is("uri-already-scheduled") => {

@@ -1,4 +1,5 @@
 use super::auth::Asker;
+use super::fields::Object;
 use super::input::{Periods, Refusal, schedule};
 use super::problem::{Fault, Problem};
 use super::shape;
@@ -15,7 +16,7 @@ use awty_core::uri::Uri;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub(super) type Answer = Result<Response, Problem>;
@@ -131,7 +132,7 @@ pub(super) async fn write(
     api: &Api,
     asker: &Asker,
     headers: &HeaderMap,
-    fields: impl FnOnce() -> Result<Map<String, Value>, Problem>,
+    fields: impl FnOnce() -> Result<Object, Problem>,
     uri: Option<String>,
     how: Write,
 ) -> Answer {

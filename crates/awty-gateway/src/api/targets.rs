@@ -72,9 +72,9 @@ fn limits(mut fields: Fields) -> Result<Limits, Problem> {
     let limits = Limits {
         concurrency: whole(fields.whole("concurrency", 1..=1_000_000)),
         burst: whole(fields.whole("burst", 1..=1_000_000)),
-        rate: fields
-            .take("rate")
-            .map(|rate| rate.as_f64().filter(|rate| (0.001..=1e6).contains(rate)).unwrap_or(f64::NAN)),
+        rate: fields.take("rate").map(|rate| {
+            serde_json::from_str(rate.get()).ok().filter(|rate| (0.001..=1e6).contains(rate)).unwrap_or(f64::NAN)
+        }),
     };
     if limits.rate.is_some_and(f64::is_nan) {
         fields.fault("rate", "is out of range; write 0.001 to 1000000 calls a second");

@@ -8,6 +8,7 @@ pub enum Argument {
     Interval(String),
     Time(String),
     Json(Value),
+    JsonText(String),
     Switch(bool),
     Texts(Vec<String>),
 }
@@ -17,13 +18,14 @@ impl Argument {
         match self {
             Argument::Interval(_) => "::text::interval",
             Argument::Time(_) => "::text::timestamptz",
+            Argument::JsonText(_) => "::text::jsonb",
             _ => "",
         }
     }
 
     fn value(&self) -> &(dyn ToSql + Sync) {
         match self {
-            Argument::Text(text) | Argument::Interval(text) | Argument::Time(text) => text,
+            Argument::Text(text) | Argument::Interval(text) | Argument::Time(text) | Argument::JsonText(text) => text,
             Argument::Json(json) => json,
             Argument::Switch(switch) => switch,
             Argument::Texts(texts) => texts,

@@ -1,4 +1,4 @@
-use crate::people::open;
+use crate::people::{is, open, problem};
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 use crate::visitor::Browser;
@@ -50,6 +50,21 @@ fn no_call_takes_longer_than_the_setting_max_timeout() {
         "SELECT string_agg(message, ',') FROM awty.attempt",
         "timeout: no complete answer within 1s (sent, no answer)",
     );
+}
+
+/// Parsed, each of these bodies would take 130 times its text.
+#[test]
+fn bodies_of_many_small_objects_take_little_memory() {
+    let (_shop, gateway, client) = open();
+    let nested = format!("{}0{},", "{\"\":".repeat(118), "}".repeat(118));
+    let body = format!("{{\"uri\": \"http://127.0.0.1:1099/\", \"body\": [{}0]}}", nested.repeat(720));
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| assert_eq!(problem(&client.ask("POST", "/v1/sends", &body)), is(413, "too-large")));
+        }
+    });
+    let most = gateway.most_memory();
+    assert!(most < MOST, "it has held {most} KiB");
 }
 
 /// A page shows the command that repairs a stopped rule. This command contains the rule's expressions, which can be
