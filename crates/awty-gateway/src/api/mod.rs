@@ -36,9 +36,9 @@ mod unchanged;
 mod unread;
 
 pub use auth::Asker;
-pub use permits::Room;
+pub use permits::{Room, Seen};
 pub use places::{CHANGES, READS};
-pub use problem::Problem;
+pub use problem::{Problem, shortened};
 pub use state::{Api, ApiConfig};
 
 use axum::extract::DefaultBodyLimit;

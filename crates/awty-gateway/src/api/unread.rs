@@ -37,10 +37,8 @@ pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Respo
 }
 
 impl Api {
-    pub async fn unread(&self, role: &str, response: Response) -> Response {
-        let seen = Seen::default();
-        seen.is(role);
-        counted(self, &seen, response).await
+    pub async fn unread(&self, seen: &Seen, response: Response) -> Response {
+        counted(self, seen, response).await
     }
 }
 

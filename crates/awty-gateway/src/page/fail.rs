@@ -1,7 +1,7 @@
 //! Turns refusals into views.
 
 use super::document;
-use crate::api::Problem;
+use crate::api::{Problem, shortened};
 use crate::db::Trouble;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -58,6 +58,7 @@ impl IntoResponse for Fail {
             Fail::Refused(status, detail) => (status, title(status).to_owned(), detail),
         };
         let right = super::rights::command(&detail);
+        let detail = shortened(detail);
         let title = if right.is_some() { "A right is missing".to_owned() } else { title };
         let body = html! {
             h1 { (title) }

@@ -1,6 +1,5 @@
 use super::fail::Fail;
-use super::state::{OfRole, Page};
-use crate::api::Room;
+use super::state::{Page, Visitor};
 use crate::duration;
 use axum::body::{Bytes, HttpBody};
 use axum::extract::rejection::BytesRejection;
@@ -25,8 +24,6 @@ const EXACT: [&str; 4] = ["name", "key", "job", "body_text"];
 #[derive(Clone, Default)]
 pub struct Form {
     fields: BTreeMap<String, String>,
-    #[allow(dead_code)] // holds the memory
-    room: Option<Arc<Room>>,
 }
 
 impl Form {
@@ -37,7 +34,7 @@ impl Form {
             (name, value)
         });
         let fields = fields.filter(|(_, value)| !value.is_empty() && !value.contains('\0')).collect();
-        Form { fields, room: None }
+        Form { fields }
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -75,13 +72,16 @@ pub fn see(place: &str) -> Response {
 impl FromRequest<Arc<Page>> for Form {
     type Rejection = Fail;
 
-    /// Reserves memory for a large form, within the signed-in role's limit, until the request is answered.
+    /// Reserves memory for a large form, within the signed-in role's limit, until the answer counts instead.
     async fn from_request(request: Request, page: &Arc<Page>) -> Result<Self, Fail> {
-        let role = request.extensions().get::<OfRole>().map(|OfRole(role)| role.clone());
-        let room = page.api.form(role.as_deref(), request.body().size_hint().upper(), LARGEST_SCHEDULE).await?;
+        let visitor = request.extensions().get::<Visitor>().cloned().unwrap_or_default();
+        let length = request.body().size_hint().upper();
+        if let Some(room) = page.api.form(visitor.role.role(), length, LARGEST_SCHEDULE).await? {
+            visitor.form.get_or_init(|| room);
+        }
         let bytes = Bytes::from_request(request, page).await;
         let bytes = bytes.map_err(|error: BytesRejection| Fail::Refused(error.status().as_u16(), error.body_text()))?;
-        Ok(Form { room: room.map(Arc::new), ..Form::of(&bytes) })
+        Ok(Form::of(&bytes))
     }
 }
 

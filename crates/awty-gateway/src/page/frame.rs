@@ -1,5 +1,4 @@
 use super::document::document;
-use super::state::OfRole;
 use super::visit::Visit;
 use super::words::encoded;
 use super::zone;
@@ -120,9 +119,7 @@ fn framed(visit: &Visit, title: &str, body: Markup, reloads: bool) -> Response {
             }
         }
     };
-    let mut response = document(&head_title(title, visit.late()), head, body).into_response();
-    response.extensions_mut().insert(OfRole(visit.asker.role().to_owned()));
-    response
+    document(&head_title(title, visit.late()), head, body).into_response()
 }
 
 #[cfg(test)]

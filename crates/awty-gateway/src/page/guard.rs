@@ -4,7 +4,7 @@
 //! the page's answers, do not show them in a frame, and run no script.
 
 use super::fail::Fail;
-use super::state::{OfRole, Page};
+use super::state::{Page, Visitor};
 use super::zone;
 use super::{prefix, rights};
 use axum::extract::{MatchedPath, Request, State};
@@ -32,9 +32,11 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next) -> Response {
+pub async fn around(State(page): State<Arc<Page>>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let visitor = Visitor::default();
+    request.extensions_mut().insert(visitor.clone());
     let (method, prefix) = (request.method().clone(), prefix::of(request.headers()));
     let mut response = if !method.is_safe() && !is_same_site(request.headers()) {
         Fail::Refused(403, "This form was sent by another site, so nothing was changed.".into()).into_response()
@@ -45,9 +47,7 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
         timeout(LONGEST, request).await.unwrap_or_else(late)
     };
     response = prefix::add(prefix, response).await;
-    if let Some(OfRole(role)) = response.extensions_mut().remove::<OfRole>() {
-        response = page.api.unread(&role, response).await;
-    }
+    response = page.api.unread(&visitor.role, response).await;
     guarded(&mut response);
     page.metrics.request(&route, method.as_str(), response.status().as_u16(), begun.elapsed());
     response

@@ -1,9 +1,9 @@
-use crate::api::Api;
+use crate::api::{Api, Room, Seen};
 use crate::lease::Worker;
 use crate::metrics::Metrics;
 use axum::Router;
 use chrono::{DateTime, Utc};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub struct Page {
     pub api: Arc<Api>,
@@ -16,6 +16,10 @@ pub struct Page {
     pub secure: bool,
 }
 
-/// Name of the signed-in role. The page attaches the name to requests and answers.
-#[derive(Clone)]
-pub struct OfRole(pub String);
+/// The signed-in role of a request, and the memory that its form has reserved. The page attaches this to each request,
+/// and keeps it until the answer counts against the role's memory limit.
+#[derive(Clone, Default)]
+pub struct Visitor {
+    pub role: Seen,
+    pub form: Arc<OnceLock<Room>>,
+}

@@ -3,7 +3,7 @@ use super::fail::Fail;
 use super::form::Form;
 use super::rights;
 use super::session;
-use super::state::{OfRole, Page};
+use super::state::{Page, Visitor};
 use crate::api::Asker;
 use crate::db::{Request, views};
 use axum::body::{Body, to_bytes};
@@ -57,7 +57,9 @@ impl FromRequestParts<Arc<Page>> for Visit {
         let asker = asker.map_err(|problem| if problem.status() == 401 { next() } else { problem.into() })?;
         let gateway = page.worker.view().standing.map(|standing| standing.role).unwrap_or_default();
         rights::are(asker.role(), &gateway);
-        parts.extensions.insert(OfRole(asker.role().to_owned()));
+        if let Some(visitor) = parts.extensions.get::<Visitor>() {
+            visitor.role.is(asker.role());
+        }
         let query = Form::of(parts.uri.query().unwrap_or_default().as_bytes());
         let (page, late, micros) = (page.clone(), AtomicI64::new(0), AtomicU64::new(0));
         let visit = Visit { page, asker, place, query, token, late, micros };

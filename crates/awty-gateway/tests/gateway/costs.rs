@@ -67,6 +67,17 @@ fn bodies_of_many_small_objects_take_little_memory() {
     assert!(most < MOST, "it has held {most} KiB");
 }
 
+#[test]
+fn a_refusal_shows_the_ends_of_a_long_text_only() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let long = "\"".repeat(10_000);
+    for (path, name) in [("/entity/hold", "until"), ("/zone", "zone")] {
+        let refused = browser.post(path, &[("name", "a"), ("key", "b"), (name, &long)]);
+        assert!(refused.status == 422 && refused.text.len() < 8_000, "{path}: {} bytes", refused.text.len());
+    }
+}
+
 /// A page shows the command that repairs a stopped rule. This command contains the rule's expressions, which can be
 /// very long. The page must stay small.
 #[test]
