@@ -19,12 +19,22 @@ CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http_internal.endpoi
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_pending(awty_http_internal.endpoint) IS 'Is a check of this endpoint pending or held?';
 
-CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz, calendar text DEFAULT NULL)
+CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz, until timestamptz DEFAULT NULL)
     RETURNS SETOF timestamptz LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
 BEGIN ATOMIC
-    SELECT o.at FROM awty_internal.coming(coming.every, coming.cron, coming.zone, coming.after, coming.max, coming.starts, coming.calendar) AS o (at);
+    SELECT o.at FROM awty_internal.coming(coming.every, coming.cron, coming.zone, coming.after, coming.max, coming.starts, NULL, coming.until) AS o (at);
 END;
-COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz, text) IS 'The next occurrences of a plan';
+COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz, timestamptz) IS 'The next occurrences of a plan, until a time';
+
+-- Takes a calendar only from a repetition that the caller may read, because a calendar of another role is private.
+CREATE FUNCTION awty_http_internal.next_repetition(job text, entity_name text, entity_key text, after timestamptz) RETURNS SETOF timestamptz
+    LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 1
+BEGIN ATOMIC
+    SELECT o.at FROM awty.repetition AS r
+    CROSS JOIN LATERAL awty_internal.coming(r.every, r.cron, r.zone, next_repetition.after, 1, r.starts, r.calendar) AS o (at)
+    WHERE r.job = next_repetition.job AND r.entity_name = next_repetition.entity_name AND r.entity_key = next_repetition.entity_key;
+END;
+COMMENT ON FUNCTION awty_http_internal.next_repetition(text, text, text, timestamptz) IS 'The next occurrence of a repetition of awty.repeat() after a time';
 
 -- A schedule with "after" is never over, because a call of awty_http.schedule() with the same definition starts the
 -- wait again.
@@ -114,6 +124,9 @@ BEGIN
     PERFORM awty_http_internal.refuse_first(ARRAY[
         ROW (isfinite(fields.every) AND isfinite(fields.after) AND isfinite(fields.jitter) AND isfinite(fields.catch_up),
             '"every", "after", "jitter" and "catch_up" must be finite', 'every => ''15 min'''),
+        ROW (num_nonnulls(fields.every, fields.cron) = 1
+                OR fields.jitter BETWEEN '0' AND '366 days' AND fields.catch_up BETWEEN '0' AND '366 days',
+            '"jitter" and "catch_up" can be 0 to 366 days', 'jitter => ''10 s'''),
         ROW (isfinite(fields.at) AND isfinite(fields.starts) AND isfinite(fields.ends), '"at", "starts" and "ends" must be finite',
             'Leave out "starts" or "ends" for no limit.'),
         ROW (octet_length(fields.cron) <= 1024, '"cron" can have at most 1024 bytes', 'cron => ''0 9 * * *'''),

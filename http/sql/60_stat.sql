@@ -137,10 +137,8 @@ CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint
         WHEN date_part('day', endpoint.every) = 0 AND date_part('month', endpoint.every) = 0 AND date_part('year', endpoint.every) = 0
         THEN floor(date_part('epoch', ended - endpoint.catch_up - slot) / date_part('epoch', endpoint.every))
             - floor(date_part('epoch', due - slot) / date_part('epoch', endpoint.every))
-        WHEN NOT EXISTS (
-            SELECT FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, 'UTC'), due, 1, endpoint.starts) AS o (at)
-            WHERE o.at <= ended - endpoint.catch_up) THEN 0
-        ELSE (SELECT count(*) FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, 'UTC'), due, 1000, endpoint.starts) AS o (at)
+        ELSE (SELECT count(*) FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, 'UTC'), due, 1000, endpoint.starts,
+                ended - endpoint.catch_up) AS o (at)
               WHERE o.at <= ended - endpoint.catch_up)
     END;
 COMMENT ON FUNCTION awty_http_internal.left_out(awty_http_internal.endpoint, timestamptz, timestamptz, timestamptz) IS 'Number of slots that passed between the time at which an attempt was due and its end, and that are not made up for';

@@ -58,6 +58,9 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     let fields = [
         "",
         "every => '1 h', after => '1 h'",
+        "after => '1 h', catch_up => '178000000 years'",
+        "after => '1 h', catch_up => '-1 s'",
+        "at => now(), jitter => '400 days'",
         "every => '0'",
         "every => '1 h', method => 'TRACE'",
         "every => '1 h', headers => '[]'",

@@ -137,3 +137,15 @@ fn a_token_is_known_on_a_standby() {
     let used = "SELECT count(*) = 1 FROM awty_http.token WHERE last_used_at IS NOT NULL";
     http.cluster.await_sql("postgres", "the use to be noted", used);
 }
+
+#[test]
+fn the_hours_of_a_calendar_are_shown_by_no_repetition_of_another_role() {
+    let http = Http::open();
+    http.ask("app", "SELECT awty.create_calendar('hours', '{mon-sun 09:00-10:00}', 'UTC'), awty.register('tick')");
+    http.ask("app", "SELECT awty.repeat('tick', every => '1 h', calendar => 'hours')");
+    let next = "SELECT count(*) FROM awty_http_internal.next_repetition('tick', 'job', 'tick', now())";
+    assert_eq!((http.ask("app", next), http.ask("other", next)), ("1".into(), "0".into()));
+    let arguments = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'awty_http_internal'::regnamespace
+         AND 'calendar' = ANY (proargnames) AND has_function_privilege('other', oid, 'EXECUTE')";
+    assert_eq!(http.ask("other", arguments), "0");
+}

@@ -94,7 +94,7 @@ pub const BEHIND: &str = concat!(
       AND NOT EXISTS (SELECT FROM awty.future_job AS c WHERE c.job = j.job AND c.attempt > 0)
       AND (CASE WHEN r.cron IS NULL AND r.calendar IS NULL THEN s.last_success_at + least(r.every, '36525 days')
               WHEN pg_catalog.clock_timestamp() > pg_catalog.statement_timestamp() + $2::text::interval THEN NULL
-              ELSE (SELECT o.at + r.jitter FROM awty_http_internal.coming(r.every, r.cron, r.zone, s.last_success_at, 1, r.starts, r.calendar) AS o (at)) END
+              ELSE (SELECT o.at + r.jitter FROM awty_http_internal.next_repetition(r.job, r.entity_name, r.entity_key, s.last_success_at) AS o (at)) END
           < pg_catalog.clock_timestamp() - 2 * pg_catalog.current_setting('awty.slot')::interval
         OR coalesce(s.last_failure_at > s.last_success_at, s.last_failure_at IS NOT NULL))
     ORDER BY own DESC, turn, s.last_success_at NULLS FIRST LIMIT $1) AS b ORDER BY b.own DESC, b.last_success_at NULLS FIRST"
