@@ -36,10 +36,10 @@ CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text, shown 
 
 COMMENT ON FUNCTION awty_internal.has_right(oid, text, text, oid) IS 'Does that role have that right to the job now, and is the job''s role still the one that the snapshot of the statement has shown? For roles that the current user can become';
 
-CREATE FUNCTION awty_internal.share_name(job text) RETURNS void
-    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'share_name_wrapper';
+CREATE FUNCTION awty_internal.keep_right(role oid, job text, "right" text, shown oid) RETURNS boolean
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'role_keeps_right_wrapper';
 
-COMMENT ON FUNCTION awty_internal.share_name(text) IS 'Keeps the name of that job from other roles until the transaction ends, if the current user may schedule its checks';
+COMMENT ON FUNCTION awty_internal.keep_right(oid, text, text, oid) IS 'Does that role have that right to the job, as in awty_internal.has_right()? If so, also keeps the name of the job from other roles until the transaction ends';
 
 -- The function must be PARALLEL SAFE, because a policy with any other function prevents parallel scans.
 CREATE FUNCTION awty_internal.readable(OUT job text, OUT role oid, OUT may_schedule boolean, OUT may_claim boolean)

@@ -38,12 +38,15 @@ COMMENT ON FUNCTION awty_http_internal.has_right(oid, text, text) IS 'May that r
 -- another role's job during the wait, and the extension's owner, who executes the function, has rights to that job too.
 CREATE FUNCTION awty_http_internal.keep_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shown oid := (SELECT t.role FROM awty_http.tenant AS t WHERE t.job = keep_right.job);
 BEGIN
-    IF NOT awty_http_internal.has_right(keep_right.caller, keep_right.job, keep_right."right") THEN
-        RETURN false;
+    IF awty_http_internal.has_right(keep_right.caller, keep_right.job, keep_right."right")
+        AND awty_internal.keep_right(keep_right.caller, keep_right.job, keep_right."right", shown)
+    THEN
+        RETURN awty_http_internal.has_right(keep_right.caller, keep_right.job, keep_right."right");
     END IF;
-    PERFORM awty_internal.share_name(keep_right.job);
-    RETURN awty_http_internal.has_right(keep_right.caller, keep_right.job, keep_right."right");
+    RETURN false;
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.keep_right(oid, text, text) IS 'awty_http_internal.has_right, and keeps the name of the job from other roles until the transaction ends';

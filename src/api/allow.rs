@@ -2,11 +2,12 @@ use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::rights;
 use crate::error::{Error, Result};
+use crate::pg::subtransaction::kept_if_ok;
 use crate::store::right;
 
 calls! {
-    fn allow -> () = allow_role;
-    fn disallow -> () = disallow_role;
+    fn allow -> () = |args| kept_if_ok(|| allow_role(args));
+    fn disallow -> () = |args| kept_if_ok(|| disallow_role(args));
 }
 
 fn allow_role(args: &Args) -> Result<()> {

@@ -9,6 +9,7 @@ use crate::call::argument_limits::{MAX_CALENDAR, MAX_ZONE};
 use crate::call::{rights, zone_name};
 use crate::error::{CalendarError, Error, Result};
 use crate::pg::array::{self, DATE, Element, TEXT};
+use crate::pg::subtransaction::kept_if_ok;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, zone};
 use crate::repeat::replaced::{self, Users};
@@ -22,8 +23,8 @@ use pgrx::pg_sys;
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {
-    fn create_calendar -> () = create;
-    fn drop_calendar -> () = drop;
+    fn create_calendar -> () = |args| kept_if_ok(|| create(args));
+    fn drop_calendar -> () = |args| kept_if_ok(|| drop(args));
 }
 
 fn create(args: &Args) -> Result<()> {

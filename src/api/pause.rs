@@ -3,13 +3,14 @@ use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_JOB, MAX_NOTE};
 use crate::call::rights;
 use crate::error::Result;
+use crate::pg::subtransaction::kept_if_ok;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Pause};
 
 calls! {
-    fn pause -> () = pause_job;
-    fn resume -> () = resume_job;
+    fn pause -> () = |args| kept_if_ok(|| pause_job(args));
+    fn resume -> () = |args| kept_if_ok(|| resume_job(args));
 }
 
 fn pause_job(args: &Args) -> Result<()> {

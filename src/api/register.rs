@@ -6,6 +6,7 @@ use crate::call::run_as::{check_quota, run_as};
 use crate::error::{self, Error, LeaseError, Result, WatchError};
 use crate::function::{self, Signature};
 use crate::lease::statements::lease;
+use crate::pg::subtransaction::kept_if_ok;
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations};
 use crate::rule::statements::rule;
@@ -19,9 +20,9 @@ use awty_core::lease::lock;
 use pgrx::pg_sys;
 
 calls! {
-    fn register -> () = register_job;
-    fn alter -> () = alter_job;
-    fn unregister -> i64 = unregister_job;
+    fn register -> () = |args| kept_if_ok(|| register_job(args));
+    fn alter -> () = |args| kept_if_ok(|| alter_job(args));
+    fn unregister -> i64 = |args| kept_if_ok(|| unregister_job(args));
 }
 
 fn register_job(args: &Args) -> Result<()> {

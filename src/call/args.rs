@@ -14,6 +14,9 @@ use std::str::FromStr;
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 
+/// Defines SQL functions. A function that locks jobs, rules or calendars runs in `kept_if_ok`, so that its locks end
+/// before the caller gets an error. PostgreSQL keeps the locks of a failed statement until the client has read the
+/// error, and the locked row or name may belong to another role by then.
 macro_rules! calls {
     ($($(#[$doc:meta])* fn $name:ident -> $result:ty = $body:expr;)*) => {
         $(

@@ -130,14 +130,20 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     Ok(is_as_shown && catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
-/// Only for roles that may schedule checks of the job. The caller must look up the job only afterwards.
+/// Like [`role_has_right`]. If the role has the right, also keeps the job's name from other roles until the transaction
+/// ends.
 #[pg_extern(sql = false)]
-fn share_name(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    gate_write("awty_internal.share_name()")?;
-    if let Some(name) = Args::new(fcinfo).get::<Text>(0) {
-        shared_job(&name, may_schedule);
+fn role_keeps_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
+    gate_write("awty_internal.keep_right()")?;
+    let Some(name) = Args::new(fcinfo).get::<Text>(1) else { return Ok(false) };
+    if !role_has_right(fcinfo)? {
+        return Ok(false);
     }
-    Ok(())
+    let judge = || role_has_right(fcinfo).map_err(Some)?.then_some(()).ok_or(None);
+    match job::sharing_name(&name, judge) {
+        Err(Some(error)) => Err(error),
+        judged => Ok(judged.is_ok()),
+    }
 }
 
 /// Job names are bytes, because the database may not use UTF-8.
@@ -203,16 +209,14 @@ pub fn schedulable_job(name: &Text) -> Result<Job> {
         Err(Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) })
     };
     judge(job(name)?)?;
-    job::share_name(name);
-    judge(job(name)?)
+    job::sharing_name(name, || judge(job(name)?))
 }
 
 /// Returns the job if `may` accepts it. Then also keeps its name from other roles until the transaction ends.
 pub fn shared_job(name: &Text, may: impl Fn(&Job) -> bool) -> Option<Job> {
     let find = || job::find(name)?.ok().filter(&may);
     find()?;
-    job::share_name(name);
-    find()
+    job::sharing_name(name, || find().ok_or(())).ok()
 }
 
 pub fn claimable_job(name: &Text) -> Result<Job> {

@@ -3,8 +3,9 @@ use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
 use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
+use crate::pg::subtransaction::{self, kept_if_ok};
 use crate::pg::text::Text;
-use crate::pg::{catalog, claim_lock, clock, relations, subtransaction};
+use crate::pg::{catalog, claim_lock, clock, relations};
 use crate::store::{job, origin};
 use awty_core::lease::breaker::Breaker;
 use awty_core::lease::lock;
@@ -22,7 +23,7 @@ const MAX_TARGETS: i64 = 10_000;
 const ASKED: TimeDelta = TimeDelta::hours(1);
 
 calls! {
-    fn alter_target -> () = alter;
+    fn alter_target -> () = |args| kept_if_ok(|| alter(args));
 }
 
 #[pg_extern(sql = false)]

@@ -96,9 +96,16 @@ fn lock_claims(jobs: Vec<&Job>, is_shared: bool) -> Vec<Job> {
         locked.push(first);
     }
     failpoint!("claim.locked");
-    let now = locked.into_iter().filter_map(|job| job::find(&job.name)?.ok());
     // During the wait, the right may have ended, or the name may have become that of another role's job.
-    now.filter(|job| job.is_external() && !job.paused && rights::may_claim(job)).collect()
+    let may = |job: &Job| job.is_external() && !job.paused && rights::may_claim(job);
+    let judge = |job: &Job| {
+        let now = job::find(&job.name).and_then(std::result::Result::ok).filter(may);
+        if now.is_none() {
+            claim_lock::give_back(leases, number(job));
+        }
+        now
+    };
+    locked.into_iter().filter_map(judge).collect()
 }
 
 struct Claim<'a> {

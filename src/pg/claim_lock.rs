@@ -30,9 +30,18 @@ pub fn try_share(class: pg_sys::Oid, (object, part): Number) -> bool {
 }
 
 /// Gives back a lock that the caller has just taken. A lock that was taken before as well stays.
-pub fn give_back(class: pg_sys::Oid, (object, part): Number) {
+pub fn give_back(class: pg_sys::Oid, number: Number) {
+    unlock(class, number, EXCLUSIVE);
+}
+
+/// Like [`give_back`], for a shared lock.
+pub fn stop_sharing(class: pg_sys::Oid, number: Number) {
+    unlock(class, number, SHARED);
+}
+
+fn unlock(class: pg_sys::Oid, (object, part): Number, mode: pg_sys::LOCKMODE) {
     // SAFETY: the caller has the lock.
-    unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
+    unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, mode) };
 }
 
 pub fn is_free(class: pg_sys::Oid, number: Number) -> bool {

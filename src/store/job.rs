@@ -229,27 +229,34 @@ pub fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| Error::JobBusy { job: name.to_string() }, run)
 }
 
+thread_local! {
+    /// Name that this session has shared last. A subtransaction that has the lock does not take it again.
+    static SHARED: RefCell<Option<((u32, u32), Text)>> = const { RefCell::new(None) };
+}
+
 /// Keeps the name from other roles until the transaction ends, so that checks that the transaction schedules cannot
-/// become checks of another role's job. The caller must look up the job only afterwards.
-pub fn share_name(name: &Text) {
-    thread_local! {
-        /// Name that this session has shared last. A subtransaction that has the lock does not take it again.
-        static SHARED: RefCell<Option<((u32, u32), Text)>> = const { RefCell::new(None) };
-    }
+/// become checks of another role's job. Then looks up what the caller needs, and gives the name back if that fails.
+/// PostgreSQL would keep the lock until the client has read the error.
+pub fn sharing_name<R, E>(name: &Text, find: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
     let here = subtransaction::number();
     let is_here = |last: &((u32, u32), Text)| last.0 == here && last.1 == *name;
     if SHARED.with_borrow(|last| last.as_ref().is_some_and(is_here)) {
-        return;
+        return find();
     }
-    if let Some((jobs, number)) = name_lock(name)
-        && !claim_lock::try_share(jobs, number)
-    {
+    let Some((jobs, number)) = name_lock(name) else { return find() };
+    if !claim_lock::try_share(jobs, number) {
         waiting_for(name, || claim_lock::share(jobs, number));
     }
-    SHARED.set(Some((here, name.clone())));
+    let found = find();
+    if found.is_err() {
+        claim_lock::stop_sharing(jobs, number);
+    } else {
+        SHARED.set(Some((here, name.clone())));
+    }
+    found
 }
 
-/// Like [`share_name`], but does not wait. Returns `false` if a transaction has taken the name.
+/// Like [`sharing_name`], but does not wait. Returns `false` if a transaction has taken the name.
 pub fn try_share_name(name: &Text) -> bool {
     name_lock(name).is_some_and(|(jobs, number)| claim_lock::try_share(jobs, number))
 }
@@ -260,13 +267,6 @@ pub fn try_share_name(name: &Text) -> bool {
 pub fn take_name(name: &Text) {
     if let Some((jobs, number)) = name_lock(name) {
         waiting_for(name, || claim_lock::take(jobs, number));
-    }
-}
-
-/// Gives back a name that the caller has just taken.
-pub fn give_back_name(name: &Text) {
-    if let Some((jobs, number)) = name_lock(name) {
-        claim_lock::give_back(jobs, number);
     }
 }
 

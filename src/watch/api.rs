@@ -9,6 +9,7 @@ use crate::call::run_as::{check_quota, run_as};
 use crate::error::{self, CalendarError, Error, Result, WatchError};
 use crate::function;
 use crate::pg::expression::Expression;
+use crate::pg::subtransaction::kept_if_ok;
 use crate::pg::table::{self, Described, KeyColumn, Kind};
 use crate::pg::text::Text;
 use crate::pg::zone::{self, Local};
@@ -33,8 +34,8 @@ use pgrx::pg_sys;
 const OWN_SCHEMAS: [&str; 4] = ["awty", "awty_internal", "awty_http", "awty_http_internal"];
 
 calls! {
-    fn watch -> Text = watch_table;
-    fn unwatch -> i64 = unwatch_rule;
+    fn watch -> Text = |args| kept_if_ok(|| watch_table(args));
+    fn unwatch -> i64 = |args| kept_if_ok(|| unwatch_rule(args));
 }
 
 fn watch_table(args: &Args) -> Result<Text> {

@@ -60,7 +60,7 @@ pub fn clear_all(watched: &Watched, by: ScheduledBy) {
 pub fn tell(watched: &Watched, ids: &[i64]) -> Result<()> {
     let function = watched.rule.terms.call_cleared.as_ref().filter(|_| !ids.is_empty());
     let Some(function) = function else { return Ok(()) };
-    let alerts = cleared_alert::rows(&watched.rule.name, ids);
+    let alerts = cleared_alert::rows(&watched.rule.name, ids, watched.job.role);
     if alerts.is_empty() {
         return Ok(());
     }

@@ -76,16 +76,18 @@ pub fn follow_calendar(name: &Text, by: pg_sys::Oid, now: Time) {
     names.dedup();
     // Locks the rules in the order of their names, so that two changes of calendars cannot deadlock.
     for rule in &names {
-        // While this call waited, the name may have become that of another role's job.
-        job::share_name(rule);
         let follows =
             |now: &Rule| now.terms.calendar.as_ref() == Some(name) || of_due.contains(&(rule.clone(), now.terms.role));
-        let found = rule::find(rule);
-        if found.is_none() && has_one_snapshot() {
-            // The rule may be newer than the snapshot of this transaction.
-            Error::from(CalendarError::Busy { calendar: name.to_string() }).raise();
-        }
-        if !found.as_ref().is_some_and(follows) {
+        let judge = || {
+            let found = rule::find(rule);
+            if found.is_none() && has_one_snapshot() {
+                // The rule may be newer than the snapshot of this transaction.
+                Error::from(CalendarError::Busy { calendar: name.to_string() }).raise();
+            }
+            if found.as_ref().is_some_and(follows) { Ok(()) } else { Err(()) }
+        };
+        // While this call waited, the name may have become that of another role's job.
+        if job::sharing_name(rule, judge).is_err() {
             continue;
         }
         // Locks the check before the rule, as `awty.unwatch()` does.

@@ -19,8 +19,6 @@ pub fn insert(job: &Job) -> Result<bool> {
     }
     job::take_name(&job.name);
     if job::find(&job.name).is_some() {
-        // PostgreSQL may keep a failed statement's lock until the client reads the error.
-        job::give_back_name(&job.name);
         return Ok(false);
     }
     if repetition::is_any_of_job(&job.name) {

@@ -3,9 +3,11 @@ use crate::call::args::Args;
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::rights;
 use crate::error::{Result, WatchError};
+use crate::pg::subtransaction::undone_or_raised;
 use crate::pg::text::Text;
 use crate::pg::{catalog, table, table_lock};
 use crate::rule::statements::rule::{self, Rule};
+use crate::store::job;
 
 pub fn may_change(rule: &Rule) -> bool {
     let caller = catalog::current_role();
@@ -36,6 +38,8 @@ pub fn unwatch_rule(args: &Args) -> Result<i64> {
     let name = args.name(0, "rule", MAX_JOB)?;
     let changed = || WatchError::Changed { rule: name.to_string() };
     let found = own_rule(&name)?;
+    // Waits before it locks the table, because writers of the table would also wait.
+    undone_or_raised(|| job::take_name(&name));
     if table::describe(found.relation).is_some() {
         table_lock::against_writes(found.relation);
     }

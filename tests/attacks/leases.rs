@@ -137,3 +137,28 @@ fn a_claim_that_waited_is_judged_after_the_wait() {
     let workers: String = field.one("alice", "SELECT string_agg(worker, ' ') FROM awty.lease");
     assert_eq!(workers, "alice");
 }
+
+/// Otherwise, no claim of the next owner of the name could take the job's checks.
+#[test]
+fn a_claim_that_waited_for_the_end_of_its_job_keeps_no_lock_on_the_name() {
+    let field = Field::new();
+    field.sql("mallory", "SELECT awty.register('pay'), awty.schedule('order', '1', 'pay', after => '0')");
+    field.await_claimable("pay");
+    let (mut ends, mut claims) = (field.client("mallory"), field.client("mallory"));
+    ends.batch_execute("BEGIN; SELECT awty.unregister('pay')").unwrap();
+    let claim = "SELECT count(*) FROM awty.claim('{pay}', 'w', 1)";
+    let waiting = std::thread::spawn(move || {
+        claims.batch_execute(&format!("BEGIN; {claim}")).unwrap();
+        claims
+    });
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND classid = 'awty_internal.lease'::regclass)";
+    field.cluster.await_sql(DB, "the claim to wait", waits);
+    ends.batch_execute("COMMIT").unwrap();
+    let _open = waiting.join().unwrap();
+    field.sql("alice", "SELECT awty.register('pay'), awty.schedule('order', '2', 'pay', after => '0')");
+    field.await_claimable("pay");
+    let mut alice = field.client("alice");
+    alice.batch_execute("SET statement_timeout = '20s'").unwrap();
+    let claimed = alice.query_one(claim, &[]).map(|row| row.get::<_, i64>(0));
+    assert_eq!(claimed.ok(), Some(1), "the claim waited in vain");
+}

@@ -287,7 +287,8 @@ pub fn drop_all(rule: &Text, table: &Described) {
         for function in procedure::by_name(&function_name(rule, argument)) {
             let is_stored = stored.iter().any(|stored| stored.function == function.oid);
             if is_stored || function.schema == table.schema && is_awtys(rule, &function) {
-                as_owner(|| command(&format!("DROP FUNCTION {}", function.signature())));
+                // Other roles can make views and other objects that use the function. CASCADE drops these too.
+                as_owner(|| command(&format!("DROP FUNCTION {} CASCADE", function.signature())));
                 if procedure::by_oid(function.oid).is_some() {
                     raise_renamed(table); // the command has dropped another function
                 }

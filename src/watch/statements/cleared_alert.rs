@@ -39,11 +39,11 @@ statement! {
     c"UPDATE awty.alert SET cleared_at = $2, held_by = NULL, held_until = NULL, note = NULL WHERE rule = $1 AND cleared_at IS NULL"
 }
 
-// Reads only alerts of the given rule. Otherwise, a role could read another role's alert by scheduling a check with
-// this alert's id as the key.
+// Reads only alerts of the given rule and role. Otherwise, a role could read another role's alert by scheduling a check
+// with this alert's id as the key. A former rule of the name may have had another role.
 statement! {
-    pub fn rows(rule: &Text, ids: &[i64]) -> Vec<pg_sys::Datum> = query(|rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0))),
-    c"SELECT a FROM awty.alert AS a WHERE a.id = ANY ($2) AND a.rule = $1 AND a.cleared_at IS NOT NULL"
+    pub fn rows(rule: &Text, ids: &[i64], role: pg_sys::Oid) -> Vec<pg_sys::Datum> = query(|rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0))),
+    c"SELECT a FROM awty.alert AS a WHERE a.id = ANY ($2) AND a.rule = $1 AND a.role = $3 AND a.cleared_at IS NOT NULL"
 }
 
 statement! {
