@@ -68,8 +68,8 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             let columns: Vec<Column> =
                 columns.into_iter().filter_map(|number| Column::by_number(relation, number)).collect();
             let (mut clock, mut calendar): (Option<String>, Option<String>) = (None, None);
-            find_clock(node, std::ptr::from_mut(&mut clock).cast());
-            find_calendar(node, std::ptr::from_mut(&mut calendar).cast());
+            unbound::walk(find_clock, node, std::ptr::from_mut(&mut clock).cast());
+            unbound::walk(find_calendar, node, std::ptr::from_mut(&mut calendar).cast());
             let body = sql_function::body(copy, &source, relation, &columns).map_err(Unreadable::Raised)?;
             Ok(Expression {
                 body,
@@ -226,7 +226,8 @@ pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
             &mut is_null,
         );
         let depends = is_null
-            || is_of_settings(
+            || unbound::walk(
+                is_of_settings,
                 pg_sys::stringToNode(pg_sys::text_to_cstring(body.cast_mut_ptr())).cast(),
                 std::ptr::null_mut(),
             );

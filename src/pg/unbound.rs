@@ -117,6 +117,19 @@ pub fn async_notify(channel: &CStr, payload: &CStr) {
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };
 }
 
+pub type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
+
+/// Calls a walker for the first node. Called directly, a walker's guard would raise an ERROR that jumps over the frames of
+/// its caller, for example over the end of a subtransaction.
+///
+/// # Safety
+///
+/// `node` and `context` must be what the walker expects.
+pub unsafe fn walk(walker: Walker, node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: the caller meets the same conditions, and pgrx's guard catches any ERROR.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| walker(node, context)) }
+}
+
 pub fn reset_sequence_caches() {
     // SAFETY: the call only frees memory of this process.
     unsafe { c::ResetSequenceCaches() };

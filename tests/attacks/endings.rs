@@ -29,7 +29,7 @@ fn an_object_that_uses_a_function_of_a_rule_does_not_keep_the_rule() {
         }
         field.sql("alice", change);
     }
-    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.rule"), 0);
+    field.cluster.await_sql(DB, "the rule to end", "SELECT count(*) = 0 FROM awty.rule");
 }
 
 #[test]
