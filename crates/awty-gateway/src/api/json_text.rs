@@ -4,6 +4,8 @@
 
 const LONGEST: i64 = 1_000;
 const DEEPEST: usize = 128;
+const TOO_DEEP: &str =
+    "has more than 128 levels of arrays and objects; write it as a text, or call awty_http.schedule() in the database";
 
 /// Returns why a well-formed JSON text is refused. jsonb writes out all digits of a number with a large exponent: the
 /// number `1e131000` has 131,001 digits.
@@ -14,7 +16,7 @@ pub fn refusal(json: &str) -> Option<&'static str> {
         let length = match rest.as_bytes()[0] {
             b'"' => length_of_string(rest),
             b'[' | b'{' if depth == DEEPEST => {
-                return Some("has more than 128 levels of arrays and objects; write it as a text");
+                return Some(TOO_DEEP);
             }
             b'[' | b'{' => {
                 depth += 1;

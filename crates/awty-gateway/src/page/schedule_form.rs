@@ -25,11 +25,6 @@ const FIELDS: [(&str, &str, &str); 6] = [
 ];
 const METHODS: [&str; 6] = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"];
 
-/// Error text if the API answers with status 400, which means that it cannot parse the request. The form sends the
-/// schedule's stored body again, and only this body may be nested too deeply.
-const TOO_DEEP: &str = "The body of this schedule is nested more deeply than the API reads. To change the schedule, call \
-    awty_http.schedule() in the database.";
-
 #[derive(Default)]
 struct Filled {
     values: BTreeMap<String, String>,
@@ -65,9 +60,7 @@ impl Filled {
                 self.other = Some(format!("{name} {}{remedy}", string(&error["reason"])));
             }
         }
-        if status == 400 {
-            self.other = Some(TOO_DEEP.into());
-        } else if status == 409 {
+        if status == 409 {
             self.errors.insert("uri".into(), string(&problem["detail"]).to_owned());
         } else if self.errors.is_empty() && self.other.is_none() {
             self.other = Some(string(&problem["detail"]).to_owned());
