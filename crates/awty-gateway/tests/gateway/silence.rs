@@ -38,10 +38,13 @@ fn open() -> (Shop, Gateway) {
 #[test]
 fn the_database_tells_why_it_does_not_run_checks() {
     let (shop, gateway) = open();
+    // The endpoint answers, because awty also warns of a call that has failed ten times.
+    let receiver = Receiver::start();
+    let (origin, uri) = (receiver.origin(), receiver.uri("/x"));
     let browser = Browser::of(&shop, &gateway, "app", "write");
     let postgres = |sql: &str| shop.cluster.execute("postgres", &[sql]);
     told(&browser, "/why", "Nothing is due, because no check is pending.", "SELECT awty.schedule(");
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h')");
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', every => '1 h')"));
     is_well(&browser, "The next check is due at ");
     shop.app(
         "SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC', '{2020-01-01, 2020-01-02, 2020-01-03}');
@@ -49,13 +52,15 @@ fn the_database_tells_why_it_does_not_run_checks() {
     );
     told(&browser, "/why", "Nothing stops the checks, but awty has found this.", "SELECT awty.create_calendar(");
     shop.app("SELECT awty.cancel('job', 'later')");
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 s', jitter => '0')");
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', every => '1 s', jitter => '0')"));
     shop.app("SELECT awty.pause('http.app', 'a day off')");
     told(&browser, "/why", "job \"http.app\" is paused", "SELECT awty.resume('http.app');");
     told(&browser, "/", "Not yet: something is stopped.", "SELECT awty.resume('http.app');");
     shop.app("SELECT awty.resume('http.app')");
-    shop.app("SELECT awty.alter_target('http.app', 'http://127.0.0.1:1099', blocked_until => 'infinity', note => 'they asked')");
-    let unblock = "SELECT awty.alter_target('http.app', 'http://127.0.0.1:1099', blocked_until => '-infinity');";
+    shop.app(&format!(
+        "SELECT awty.alter_target('http.app', '{origin}', blocked_until => 'infinity', note => 'they asked')"
+    ));
+    let unblock = &format!("SELECT awty.alter_target('http.app', '{origin}', blocked_until => '-infinity');");
     told(&browser, "/why", "its target is blocked until infinity", unblock);
     shop.app(unblock);
     postgres("GRANT CREATE ON SCHEMA public TO app");
@@ -77,7 +82,7 @@ fn the_database_tells_why_it_does_not_run_checks() {
     broken(&browser, "This gateway claims calls", "The gateway one claims no calls: awty is switched off.");
     postgres("ALTER SYSTEM RESET awty.enabled");
     postgres("SELECT pg_reload_conf()");
-    shop.app("SELECT awty.cancel('job', 'tidy'); SELECT awty_http.unschedule('http://127.0.0.1:1099/x')");
+    shop.app(&format!("SELECT awty.cancel('job', 'tidy'); SELECT awty_http.unschedule('{uri}')"));
     shop.app("SELECT awty.register('mail'); SELECT awty.schedule('user', '1', 'mail', after => '0')");
     told(
         &browser,
