@@ -15,9 +15,7 @@ pub fn refusal(json: &str) -> Option<&'static str> {
         rest = &rest[at..];
         let length = match rest.as_bytes()[0] {
             b'"' => length_of_string(rest),
-            b'[' | b'{' if depth == DEEPEST => {
-                return Some(TOO_DEEP);
-            }
+            b'[' | b'{' if depth == DEEPEST => return Some(TOO_DEEP),
             b'[' | b'{' => {
                 depth += 1;
                 1

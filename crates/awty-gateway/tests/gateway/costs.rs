@@ -52,7 +52,7 @@ fn no_call_takes_longer_than_the_setting_max_timeout() {
     );
 }
 
-/// Parsed, each of these bodies would take 130 times its text.
+/// The values of such a body would take 130 times the memory of its text.
 #[test]
 fn bodies_of_many_small_objects_take_little_memory() {
     let (_shop, gateway, client) = open();
