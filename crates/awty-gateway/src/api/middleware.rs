@@ -7,7 +7,6 @@ use super::permits::{Room, Seen};
 use super::problem::{Again, Problem};
 use super::role::LARGEST_BODY;
 use super::state::{Api, SMALL};
-use super::unread;
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -33,7 +32,7 @@ pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Nex
     let method = request.method().clone();
     let answer = async {
         let response = tried(&api, request, next).await.unwrap_or_else(Problem::into_response);
-        unread::counted(&api, &seen, response).await
+        api.unread(&seen, response).await
     };
     let late = || Problem::new("timed-out", "The request took longer than 10 s.").into_response();
     let response = refused(tokio::time::timeout(LONGEST, answer).await.unwrap_or_else(|_| late()));

@@ -22,23 +22,20 @@ impl AsRef<[u8]> for Unread {
     }
 }
 
-pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Response {
-    let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
-    let (Some(role), true) = (seen.role(), size > SMALL) else { return response };
-    let kib = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
-    let Ok(Ok(room)) = timeout(PATIENCE, api.permits.answer(role, kib)).await else {
-        return Problem::new("rate-limited", "Clients of this role have not read earlier answers yet.").into_response();
-    };
-    let (parts, body) = response.into_parts();
-    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
-        return Problem::new("internal", "The answer cannot be read.").into_response();
-    };
-    Response::from_parts(parts, Body::from(Bytes::from_owner(Unread { bytes, _room: room })))
-}
-
 impl Api {
     pub async fn unread(&self, seen: &Seen, response: Response) -> Response {
-        counted(self, seen, response).await
+        let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
+        let (Some(role), true) = (seen.role(), size > SMALL) else { return response };
+        let kib = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
+        let Ok(Ok(room)) = timeout(PATIENCE, self.permits.answer(role, kib)).await else {
+            return Problem::new("rate-limited", "Clients of this role have not read earlier answers yet.")
+                .into_response();
+        };
+        let (parts, body) = response.into_parts();
+        let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+            return Problem::new("internal", "The answer cannot be read.").into_response();
+        };
+        Response::from_parts(parts, Body::from(Bytes::from_owner(Unread { bytes, _room: room })))
     }
 }
 
