@@ -11,6 +11,7 @@ pub mod citus;
 pub mod claim_lock;
 pub mod clock;
 pub mod column;
+pub mod deletion;
 pub mod expression;
 pub mod insert;
 pub mod jsonb;

@@ -270,6 +270,11 @@ pub fn take_name(name: &Text) {
     }
 }
 
+/// Like [`take_name`], but does not wait. Returns `false` if a transaction has shared or taken the name.
+pub fn try_take_name(name: &Text) -> bool {
+    name_lock(name).is_none_or(|(jobs, number)| claim_lock::try_take(jobs, number))
+}
+
 fn name_lock(name: &Text) -> Option<(pg_sys::Oid, Number)> {
     thread_local! {
         static IDENTITY: Cell<(pg_sys::Oid, i64)> = const { Cell::new((pg_sys::InvalidOid, 0)) };

@@ -2,12 +2,15 @@ use super::end_rule;
 use crate::call::args::Args;
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::rights;
-use crate::error::{Result, WatchError};
-use crate::pg::subtransaction::undone_or_raised;
+use crate::error::{Error, Result, WatchError};
+use crate::pg::subtransaction::{kept_if_ok, undone_or_raised};
 use crate::pg::text::Text;
 use crate::pg::{catalog, table, table_lock};
 use crate::rule::statements::rule::{self, Rule};
 use crate::store::job;
+use pgrx::pg_sys;
+
+const TRIES: usize = 9;
 
 pub fn may_change(rule: &Rule) -> bool {
     let caller = catalog::current_role();
@@ -38,15 +41,27 @@ pub fn unwatch_rule(args: &Args) -> Result<i64> {
     let name = args.name(0, "rule", MAX_JOB)?;
     let changed = || WatchError::Changed { rule: name.to_string() };
     let found = own_rule(&name)?;
-    // Waits before it locks the table, because writers of the table would also wait.
-    undone_or_raised(|| job::take_name(&name));
-    if table::describe(found.relation).is_some() {
-        table_lock::against_writes(found.relation);
-    }
+    lock(&name, found.relation)?;
     // During the wait, the name may have become that of another role's rule, or the table may have got another owner.
     let rule = own_rule(&name)?;
     if rule.relation != found.relation {
         return Err(changed().into());
     }
     end_rule::rule(&rule).map_err(|_| changed().into())
+}
+
+/// Locks the table, and then the name as writers of the table do. Waits for the name only while the table is not locked,
+/// because the writers would also wait.
+fn lock(name: &Text, table: pg_sys::Oid) -> Result<()> {
+    let try_both = || {
+        undone_or_raised(|| job::take_name(name));
+        kept_if_ok(|| {
+            if table::describe(table).is_some() {
+                table_lock::against_writes(table);
+            }
+            if job::try_take_name(name) { Ok(()) } else { Err(Error::JobBusy { job: name.to_string() }) }
+        })
+    };
+    // Another transaction may take the name in the moment between.
+    (0..TRIES).find_map(|_| try_both().ok()).map_or_else(try_both, Ok)
 }

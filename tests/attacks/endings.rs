@@ -15,21 +15,62 @@ fn field() -> Field {
 }
 
 #[test]
-fn an_object_that_uses_a_function_of_a_rule_does_not_keep_the_rule() {
+fn an_object_that_uses_a_function_of_a_rule_keeps_nobody_waiting_and_stays() {
     let field = field();
-    let view = "CREATE VIEW mallory.v AS SELECT alice.awty_t(true) AS is_met";
+    field.sql("mallory", "CREATE VIEW mallory.v AS SELECT alice.awty_t(true) AS is_met");
+    let mut open = field.client("mallory");
+    open.batch_execute("BEGIN; SELECT FROM mallory.v").unwrap();
     for change in [
         &format!("SELECT awty.watch('alice.t', {RULE}, escalate => '{{1 day}}', replace => true)"),
         "SELECT awty.unwatch('t')",
         &format!("SELECT awty.watch('alice.t', {RULE})"),
-        "DROP TABLE alice.t CASCADE",
     ] {
-        if !change.contains("'1 s')") {
-            field.sql("mallory", view);
-        }
-        field.sql("alice", change);
+        field.sql("alice", &format!("SET lock_timeout = '20s'; {change}"));
     }
-    field.cluster.await_sql(DB, "the rule to end", "SELECT count(*) = 0 FROM awty.rule");
+    let mut client = field.client("alice");
+    for met in ["true", "false"] {
+        client.batch_execute(&format!("INSERT INTO alice.t VALUES ('{met}', now(), {met})")).unwrap();
+    }
+    field.cluster.await_sql(DB, "the alert", "SELECT string_agg(entity_key, '') = 'false' FROM awty.late");
+    assert!(field.one::<bool>("mallory", "SELECT is_met FROM mallory.v"));
+    open.batch_execute("COMMIT; DROP VIEW mallory.v").unwrap();
+    field.sql("alice", "SELECT awty.unwatch('t')");
+    assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM pg_proc WHERE proname = 'awty_t'"), 0);
+}
+
+#[test]
+fn a_new_owner_replaces_a_function_that_the_former_owner_uses() {
+    let field = field();
+    field.sql("alice", "CREATE VIEW alice.v AS SELECT alice.awty_t(true) AS is_met");
+    field.sql(
+        "postgres",
+        "GRANT ALL ON SCHEMA alice TO mallory; GRANT CREATE ON DATABASE postgres TO alice;
+         ALTER TABLE alice.t OWNER TO mallory",
+    );
+    field.sql(
+        "alice",
+        "CREATE EXTENSION hstore SCHEMA alice; ALTER EXTENSION hstore ADD FUNCTION alice.awty_t(boolean)",
+    );
+    field.sql("mallory", &format!("SELECT awty.watch('alice.t', {RULE}, replace => true)"));
+    field.sql("alice", "DROP EXTENSION hstore");
+    field.sql("mallory", "INSERT INTO alice.t VALUES ('1', now(), false)");
+    field.cluster.await_sql(DB, "the alert", "SELECT EXISTS (SELECT FROM awty.late)");
+    field.sql("mallory", "SELECT awty.unwatch('t')");
+}
+
+#[test]
+fn a_function_that_another_session_has_locked_keeps_no_reader_of_the_table_waiting() {
+    let field = field();
+    let mut open = field.client("alice");
+    open.batch_execute("BEGIN; COMMENT ON FUNCTION alice.awty_t(boolean) IS 'mine'").unwrap();
+    let mut alice = field.client("alice");
+    let waiting = std::thread::spawn(move || answer(&mut alice, "SELECT awty.unwatch('t')"));
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND classid = 'pg_proc'::regclass)";
+    field.cluster.await_sql(DB, "unwatch to wait", waits);
+    field.sql("alice", "SET lock_timeout = '1s'; SELECT FROM alice.t");
+    assert_eq!(waiting.join().unwrap(), "55P03");
+    open.batch_execute("COMMIT").unwrap();
+    field.sql("alice", "SELECT awty.unwatch('t')");
 }
 
 #[test]
@@ -47,6 +88,30 @@ fn an_unwatch_that_waits_for_a_name_keeps_no_writer_of_the_table_waiting() {
     assert_eq!(waiting.join().unwrap(), "55P03");
     open.batch_execute("COMMIT").unwrap();
     field.sql("alice", "SELECT awty.unwatch('t')");
+}
+
+/// The second session of mallory queues behind the unwatch, so it gets the name when the unwatch gives it back.
+#[test]
+fn an_unwatch_that_loses_the_name_again_keeps_no_writer_waiting() {
+    let field = field();
+    field.sql("alice", "SELECT awty.allow('t', 'mallory', 'schedule')");
+    let schedule = |key: &str| format!("BEGIN; SELECT awty.schedule('thing', '{key}', 't', after => '1 day')");
+    let waits = |sessions: u32| {
+        format!("SELECT count(*) = {sessions} FROM pg_locks WHERE NOT granted AND classid = 'awty.job'::regclass")
+    };
+    let (mut first, mut second, mut alice) = (field.client("mallory"), field.client("mallory"), field.client("alice"));
+    first.batch_execute(&schedule("1")).unwrap();
+    let unwatch = std::thread::spawn(move || answer(&mut alice, "SELECT awty.unwatch('t')"));
+    field.cluster.await_sql(DB, "unwatch to wait", &waits(1));
+    let queued = schedule("2");
+    let queued = std::thread::spawn(move || second.batch_execute(&queued).map(|()| second));
+    field.cluster.await_sql(DB, "mallory to queue", &waits(2));
+    first.batch_execute("COMMIT").unwrap();
+    let mut second = queued.join().unwrap().unwrap();
+    field.cluster.await_sql(DB, "unwatch to wait again", &waits(1));
+    field.sql("alice", "SET lock_timeout = '1s'; INSERT INTO alice.t VALUES ('1', now(), true)");
+    second.batch_execute("COMMIT").unwrap();
+    assert_eq!(unwatch.join().unwrap(), "");
 }
 
 #[test]

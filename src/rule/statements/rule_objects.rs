@@ -9,7 +9,9 @@ use super::rule;
 use super::rule_function::{self, StoredFunction};
 use super::watched::{NEW_ROWS, RowFunction, Source};
 use crate::error::{Error, WatchError, quote};
+use crate::pg::catalog;
 use crate::pg::column::Column;
+use crate::pg::deletion;
 use crate::pg::expression::Expression;
 use crate::pg::owner::{as_owner, set_local};
 use crate::pg::procedure::{self, Procedure};
@@ -18,6 +20,7 @@ use crate::pg::sql_function::{self, NewFunction};
 use crate::pg::table::{Described, Kind, quoted};
 use crate::pg::table_lock;
 use crate::pg::text::Text;
+use crate::store::patience;
 use crate::store::statement::Rows;
 use crate::store::typed::{is_true, statement};
 use awty_core::watch::object_name;
@@ -65,7 +68,8 @@ fn is_awtys(rule: &Text, function: &Procedure) -> bool {
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
     let function = expressions
         .iter()
-        .find_map(|(argument, expression)| beside(table, &function_name(rule, argument), &expression.columns));
+        .filter_map(|(argument, expression)| beside(table, &function_name(rule, argument), &expression.columns))
+        .find(|function| !is_awtys(rule, function));
     if let Some(function) = function {
         return Some(format!("function {}", function.label()));
     }
@@ -83,6 +87,14 @@ fn beside(table: &Described, name: &str, columns: &[Column]) -> Option<Procedure
 pub fn create_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> RowFunction {
     let bare = function_name(rule, argument);
     let columns = expression.columns.clone();
+    let left = beside(table, &bare, &columns);
+    if let Some(left) = left.as_ref().filter(|left| left.owner != table.owner) {
+        let owner = quoted(&catalog::role_label(table.owner));
+        as_owner(|| command(&format!("ALTER FUNCTION {} OWNER TO {owner}", left.signature())));
+        if procedure::by_oid(left.oid).is_none_or(|left| left.owner != table.owner) {
+            raise_renamed(table); // the command has altered another function
+        }
+    }
     let new = NewFunction {
         name: &bare,
         namespace: table.namespace,
@@ -90,6 +102,7 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
         result: result_type(argument),
         columns: &columns,
         body: expression.body,
+        replaces: left.is_some(),
     };
     let oid = as_role(table.owner, || {
         // SAFETY: the body was read for these columns in this call of awty.watch().
@@ -216,6 +229,7 @@ fn record_ne(one: &str, other: &str) -> String {
 }
 
 pub struct Trigger {
+    pub oid: pg_sys::Oid,
     pub name: String,
     enabled: i8,
 }
@@ -229,7 +243,7 @@ impl Trigger {
 statement!(
     select_triggers,
     [OIDOID, TEXTOID],
-    c"SELECT t.tgname::pg_catalog.text, t.tgenabled FROM pg_catalog.pg_trigger AS t
+    c"SELECT t.oid, t.tgname::pg_catalog.text, t.tgenabled FROM pg_catalog.pg_trigger AS t
       WHERE t.tgrelid = $1 AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
           AND t.tgargs IN (pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea,
               pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x0073746f7070656400'::pg_catalog.bytea)
@@ -239,9 +253,9 @@ statement!(
 statement!(
     select_named_triggers,
     [OIDOID, TEXTOID, TEXTARRAYOID],
-    c"SELECT f.tgname::pg_catalog.text, f.tgenabled FROM pg_catalog.unnest($3) AS n (name)
+    c"SELECT f.oid, f.tgname::pg_catalog.text, f.tgenabled FROM pg_catalog.unnest($3) AS n (name)
       CROSS JOIN LATERAL (
-          SELECT t.tgname, t.tgenabled FROM pg_catalog.pg_trigger AS t
+          SELECT t.oid, t.tgname, t.tgenabled FROM pg_catalog.pg_trigger AS t
           WHERE t.tgrelid = $1 AND t.tgname = n.name::pg_catalog.name
               AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
               AND t.tgargs IN (pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea,
@@ -250,12 +264,14 @@ statement!(
 );
 
 fn read(rows: &Rows) -> Vec<Trigger> {
-    rows.all(|row| Some(Trigger { name: rows.get::<Text>(row, 1)?.utf8(), enabled: rows.get(row, 2)? }))
+    rows.all(|row| {
+        Some(Trigger { oid: rows.get(row, 1)?, name: rows.get::<Text>(row, 2)?.utf8(), enabled: rows.get(row, 3)? })
+    })
 }
 
 pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     let args = [crate::store::arg(table), Some(rule.datum())];
-    select_triggers().query(&args, read)
+    select_triggers().query_latest(&args, read)
 }
 
 /// Searches triggers by name first, because a table may have thousands of triggers. If a trigger is missing, searches
@@ -267,34 +283,52 @@ pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> V
     if named.len() == events.len() { named } else { triggers(rule, table) }
 }
 
+statement! {
+    fn is_used(function: pg_sys::Oid) -> bool = query_latest(is_true),
+    c"SELECT EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+                     WHERE d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid = $1)"
+}
+
+/// Returns the functions that stay, because views or other objects use them.
+///
+/// Any role with USAGE on the schema can make such a view and lock it. So awty neither drops the view nor waits for it.
+///
 /// Deletes the rule's row first, because `awty_internal.refuse_drop()` refuses to drop objects of an existing rule.
-pub fn drop_all(rule: &Text, table: &Described) {
-    let stored: Vec<StoredFunction> = rule_function::of(rule);
-    let triggers = triggers(rule, table.oid);
-    if !triggers.is_empty() {
+pub fn drop_all(rule: &Text, table: &Described) -> Vec<Procedure> {
+    let mut functions = functions_of(rule, table);
+    // Waits before the table is locked, because readers of the table would also wait.
+    let busy = || WatchError::Busy { rule: rule.to_string() }.into();
+    patience::wait(busy, || {
+        functions.retain(|function| {
+            deletion::lock_function(function.oid);
+            deletion::leave_extension(function.oid); // the former owner of the table may have added the function
+            procedure::by_oid(function.oid).is_some()
+        });
+    });
+    if !triggers(rule, table.oid).is_empty() {
         // Locks the table before the rule's rows, because a run locks them in the same order. The opposite order could
         // deadlock.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);
     rule::remove(rule);
-    let on = table.qualified();
-    for trigger in triggers {
-        as_owner(|| command(&format!("DROP TRIGGER {} ON {on}", quoted(&trigger.name))));
-    }
-    check_triggers(rule, table, 0);
-    for argument in ["since", "due", "stopped", "until"] {
-        for function in procedure::by_name(&function_name(rule, argument)) {
-            let is_stored = stored.iter().any(|stored| stored.function == function.oid);
-            if is_stored || function.schema == table.schema && is_awtys(rule, &function) {
-                // Other roles can make views and other objects that use the function. CASCADE drops these too.
-                as_owner(|| command(&format!("DROP FUNCTION {} CASCADE", function.signature())));
-                if procedure::by_oid(function.oid).is_some() {
-                    raise_renamed(table); // the command has dropped another function
-                }
-            }
-        }
-    }
+    // By OID, because another role may have renamed schemas during the wait.
+    triggers(rule, table.oid).iter().for_each(|trigger| deletion::drop_trigger(trigger.oid));
+    functions
+        .extract_if(.., |function| !is_used(function.oid))
+        .for_each(|function| deletion::drop_function(function.oid));
+    functions
+}
+
+/// Returns the functions that awty has created for the rule, also for an earlier one of the same name.
+fn functions_of(rule: &Text, table: &Described) -> Vec<Procedure> {
+    let stored: Vec<StoredFunction> = rule_function::of(rule);
+    let is_stored = |function: &Procedure| stored.iter().any(|stored| stored.function == function.oid);
+    ["since", "due", "stopped", "until"]
+        .iter()
+        .flat_map(|argument| procedure::by_name(&function_name(rule, argument)))
+        .filter(|function| is_stored(function) || function.schema == table.schema && is_awtys(rule, function))
+        .collect()
 }
 
 fn has_trigger(table: &Described, name: &str) -> bool {
