@@ -264,11 +264,12 @@ BEGIN
         PERFORM awty_http_internal.refuse('42704', format('role "%s" is not a tenant', drop_tenant.role),
             'To list the tenants, run: SELECT role FROM awty_http.tenant WHERE dropped_at IS NULL;');
     END IF;
-    UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
-    WHERE e.job = old.job AND e.deleted_at IS NULL;
     -- A job with a function has no calls, and awty.unregister() refuses the job of a rule.
     PERFORM awty.unregister(j.job) FROM awty.job AS j
     WHERE j.job = old.job AND j.role::oid = old.role::oid AND j.function_name IS NULL;
+    -- awty.unregister() has waited for transactions that schedule calls, so this statement sees their endpoints.
+    UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
+    WHERE e.job = old.job AND e.deleted_at IS NULL;
 EXCEPTION WHEN lock_not_available THEN
     PERFORM awty_http_internal.refuse_locked(drop_tenant.role);
 END

@@ -263,6 +263,20 @@ fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
 }
 
 #[test]
+fn a_schedule_of_an_open_transaction_ends_with_the_tenant() {
+    let http = Http::open();
+    let mut app = http.client("app");
+    app.batch_execute(&format!("BEGIN; SELECT awty_http.schedule('{URI}', '1 h')")).unwrap();
+    let mut postgres = http.cluster.superuser("postgres");
+    let drop = std::thread::spawn(move || postgres.batch_execute("SELECT awty_http.drop_tenant('app')"));
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND classid = 'awty.job'::regclass)";
+    http.cluster.await_sql("postgres", "drop_tenant to wait", waits);
+    app.batch_execute("COMMIT").unwrap();
+    drop.join().unwrap().unwrap();
+    assert_eq!(http.ask("postgres", "SELECT count(*) FROM awty_http_internal.endpoint WHERE deleted_at IS NULL"), "0");
+}
+
+#[test]
 fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
     let http = Http::open();
     let schedule = format!("SELECT awty_http.schedule('{URI}', '1 s')");
