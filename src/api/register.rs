@@ -8,7 +8,7 @@ use crate::function::{self, Signature};
 use crate::lease::statements::lease;
 use crate::pg::subtransaction::kept_if_ok;
 use crate::pg::text::Text;
-use crate::pg::{catalog, claim_lock, clock, relations};
+use crate::pg::{catalog, clock};
 use crate::rule::statements::rule;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
@@ -16,7 +16,6 @@ use crate::store::job_option::Options;
 use crate::store::left;
 use crate::store::origin;
 use crate::{settings, watch};
-use awty_core::lease::lock;
 use pgrx::pg_sys;
 
 calls! {
@@ -68,17 +67,10 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn lock_claims(job: &Text) {
-    if let Some(leases) = relations::oid(relations::LEASE) {
-        let number = lock::of_claims(origin::identity(), job.as_bytes());
-        job::waiting_for(job, || claim_lock::take(leases, number));
-    }
-}
-
 /// Refuses to give a job a function while external workers lease its checks, because background workers could then run
 /// the same checks.
 fn refuse_while_leased(job: &Job) -> Result<()> {
-    lock_claims(&job.name);
+    job::take_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
         return Err(LeaseError::InUse { job: job.name.to_string() }.into());
     }
@@ -198,7 +190,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
         own => own?.repeats,
     };
     // Lock order: like a claim, takes the job's claim lock before it locks rows, so that the two cannot deadlock.
-    lock_claims(&name);
+    job::take_claims(&name);
     Ok(job::waiting_for(&name, || {
         let count = watch::end_rule::checks_and_repetitions(&name, repeats);
         job::delete(&name);

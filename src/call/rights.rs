@@ -168,7 +168,8 @@ pub fn own_job(name: &Text) -> Result<Job> {
     own_job_for(name, None)
 }
 
-/// Like [`own_job`]. If `role` is another role than the job's role, also takes the job's name.
+/// Like [`own_job`]. If `role` is another role than the job's role, also takes the job's name, and waits for open claims
+/// of the former role. Claims of the new role would wait for them too.
 pub fn own_job_for(name: &Text, role: Option<pg_sys::Oid>) -> Result<Job> {
     let judge = |job: Job| {
         if !owns(&job) {
@@ -176,6 +177,9 @@ pub fn own_job_for(name: &Text, role: Option<pg_sys::Oid>) -> Result<Job> {
         }
         if role.is_some_and(|role| role != job.role) {
             job::take_name(name);
+            if job.is_external() {
+                job::take_claims(name);
+            }
         }
         Ok(job)
     };

@@ -275,6 +275,14 @@ pub fn try_take_name(name: &Text) -> bool {
     name_lock(name).is_none_or(|(jobs, number)| claim_lock::try_take(jobs, number))
 }
 
+/// Waits for open claims of the job's checks, but no longer than `PATIENCE`, and keeps others from claiming them.
+pub fn take_claims(name: &Text) {
+    if let Some(leases) = relations::oid(relations::LEASE) {
+        let number = lock::of_claims(origin::identity(), name.as_bytes());
+        waiting_for(name, || claim_lock::take(leases, number));
+    }
+}
+
 fn name_lock(name: &Text) -> Option<(pg_sys::Oid, Number)> {
     thread_local! {
         static IDENTITY: Cell<(pg_sys::Oid, i64)> = const { Cell::new((pg_sys::InvalidOid, 0)) };

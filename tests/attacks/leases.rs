@@ -162,3 +162,17 @@ fn a_claim_that_waited_for_the_end_of_its_job_keeps_no_lock_on_the_name() {
     let claimed = alice.query_one(claim, &[]).map(|row| row.get::<_, i64>(0));
     assert_eq!(claimed.ok(), Some(1), "the claim waited in vain");
 }
+
+/// Otherwise, the claims of the new role would wait for the former role.
+#[test]
+fn a_job_with_an_open_claim_gets_no_new_role() {
+    let field = Field::new();
+    field.sql("mallory", "SELECT awty.register('pay'), awty.schedule('order', '1', 'pay', after => '0')");
+    field.await_claimable("pay");
+    let mut open = field.client("mallory");
+    open.batch_execute("BEGIN; SELECT count(*) FROM awty.claim('{pay}', 'w', 1)").unwrap();
+    let alter = "SELECT awty.alter('pay', run_as => 'alice')";
+    field.refused("postgres", alter, "55P03");
+    open.batch_execute("COMMIT").unwrap();
+    field.sql("postgres", alter);
+}

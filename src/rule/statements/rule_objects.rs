@@ -292,8 +292,6 @@ statement! {
 /// Returns the functions that stay, because views or other objects use them.
 ///
 /// Any role with USAGE on the schema can make such a view and lock it. So awty neither drops the view nor waits for it.
-///
-/// Deletes the rule's row first, because `awty_internal.refuse_drop()` refuses to drop objects of an existing rule.
 pub fn drop_all(rule: &Text, table: &Described) -> Vec<Procedure> {
     let mut functions = functions_of(rule, table);
     // Waits before the table is locked, because readers of the table would also wait.
