@@ -75,3 +75,13 @@ fn a_page_has_some_megabytes_at_most() {
     }
     assert_eq!(counts, [17, 17, 6]);
 }
+
+/// In JSON, each of these characters has six bytes.
+#[test]
+fn a_page_counts_all_texts_of_a_schedule() {
+    let (shop, _gateway, client) = open();
+    shop.app("SELECT awty_http.schedule('http://a.example/' || n, '1 h', description => repeat(chr(1), 1000), labels => ARRAY[repeat(chr(2), 2000)]) FROM generate_series(1, 400) AS n");
+    let page = client.get("/v1/schedules?limit=500");
+    assert!(page.status == 200 && page.text.len() < 5_000_000, "{} with {} bytes", page.status, page.text.len());
+    assert!(page.header("link").contains("next"), "{}", page.header("link"));
+}
