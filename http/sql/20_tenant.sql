@@ -190,6 +190,13 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse_locked(name) IS 'Raises the error for locked rows of a tenant';
 
+CREATE FUNCTION awty_http_internal.delete_endpoints(job text) RETURNS void
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
+    WHERE e.job = delete_endpoints.job AND e.deleted_at IS NULL
+$$;
+COMMENT ON FUNCTION awty_http_internal.delete_endpoints(text) IS 'Marks all schedules of a tenant''s job as deleted';
+
 CREATE FUNCTION awty_http.add_tenant(role name) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
@@ -232,6 +239,10 @@ BEGIN
     INSERT INTO awty_http.tenant AS t (role, job, number)
     VALUES (owner, the_job, awty_http_internal.random_number())
     ON CONFLICT ON CONSTRAINT tenant_pkey DO UPDATE SET job = excluded.job, dropped_at = NULL;
+    IF old.dropped_at IS NOT NULL THEN
+        -- Transactions that were open when the tenant was dropped may have scheduled calls.
+        PERFORM awty_http_internal.delete_endpoints(old.job);
+    END IF;
     IF the_job <> old.job THEN
         UPDATE awty_http_internal.endpoint AS e SET job = the_job WHERE e.job = old.job;
         UPDATE awty_http_internal.content AS c SET job = the_job WHERE c.job = old.job;
@@ -264,12 +275,10 @@ BEGIN
         PERFORM awty_http_internal.refuse('42704', format('role "%s" is not a tenant', drop_tenant.role),
             'To list the tenants, run: SELECT role FROM awty_http.tenant WHERE dropped_at IS NULL;');
     END IF;
+    PERFORM awty_http_internal.delete_endpoints(old.job);
     -- A job with a function has no calls, and awty.unregister() refuses the job of a rule.
     PERFORM awty.unregister(j.job) FROM awty.job AS j
     WHERE j.job = old.job AND j.role::oid = old.role::oid AND j.function_name IS NULL;
-    -- awty.unregister() has waited for transactions that schedule calls, so this statement sees their endpoints.
-    UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
-    WHERE e.job = old.job AND e.deleted_at IS NULL;
 EXCEPTION WHEN lock_not_available THEN
     PERFORM awty_http_internal.refuse_locked(drop_tenant.role);
 END

@@ -133,6 +133,7 @@ COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, i
 CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN CASE
+        WHEN endpoint.every IS NULL AND endpoint.cron IS NULL THEN 0
         WHEN ended - endpoint.catch_up <= due THEN 0
         WHEN date_part('day', endpoint.every) = 0 AND date_part('month', endpoint.every) = 0 AND date_part('year', endpoint.every) = 0
         THEN floor(date_part('epoch', ended - endpoint.catch_up - slot) / date_part('epoch', endpoint.every))

@@ -177,10 +177,10 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
 -- Registers no job during a restore, because the dump already has the job's row. The scripts of pg_dump set xmloption,
--- so a session with this setting is restoring a dump.
+-- so a session with this setting is restoring a dump. Each role may lock the view pg_settings, but not its function.
 DO $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_settings AS s
+    IF NOT EXISTS (SELECT FROM pg_show_all_settings() AS s
                    WHERE s.name = 'xmloption' AND s.source = 'session') THEN
         PERFORM awty_http_internal.set_up();
     END IF;

@@ -71,6 +71,8 @@ pub struct Database {
     pub swept: i64,
     /// The next search for recurring schedules without a pending check starts after the schedule with this id.
     pub repaired: i64,
+    /// The next repair of rules starts after the rule with this number.
+    pub rules_repaired: i64,
     pub looked_after: Option<Mono>,
     pub jobs_left: bool,
     pub jobs_of: pg_sys::Oid,
@@ -90,6 +92,7 @@ impl Database {
         dead_rows: DeadRows::NONE,
         swept: i64::MIN,
         repaired: i64::MIN,
+        rules_repaired: i64::MIN,
         looked_after: None,
         jobs_left: false,
         jobs_of: pg_sys::InvalidOid,

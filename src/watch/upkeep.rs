@@ -2,30 +2,47 @@
 
 use super::statements::{cleared_alert, stop};
 use super::{CLEARED, end_rule};
-use crate::pg::clock;
 use crate::pg::subtransaction::unless_locked;
 use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
+use crate::pg::{catalog, clock};
 use crate::rule::functions;
-use crate::rule::statements::{rule, rule_function, rule_objects};
-use crate::settings;
+use crate::rule::statements::rule::{self, Place};
+use crate::rule::statements::{rule_function, rule_objects};
+use crate::{settings, shmem};
 use awty_core::Time;
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::time::Duration;
 
 const ALERTS: i64 = 10_000;
 const MOST: Duration = Duration::from_secs(1);
+const PIECE: usize = 1000;
+const LONGEST: Duration = Duration::from_millis(100);
 
 /// Repairs rules after a restore, because a dump lacks the OIDs of a rule's functions and the functions' dependency on
-/// the table.
+/// the table. Looks at some of the rules only, because a role may have thousands. The next call goes on after them.
 pub fn repair(_now: Time) {
-    let rules = rule::tables().into_iter().map(|(name, relation, role)| (role, (name, relation)));
-    for_each(rules, |(name, relation)| match table::describe(*relation) {
-        // The result is never `Unseen`, because only an old snapshot can hide an open alert, and an inspection takes a
-        // new snapshot.
-        None => unless_locked(|| drop(end_rule::without_table(name))),
-        Some(table) => mend_functions(name, &table),
+    // The result is never `Unseen`, because only an old snapshot can hide an open alert, and an inspection takes a new
+    // snapshot.
+    let end = |rule: &Place| unless_locked(|| drop(end_rule::without_table(&rule.name)));
+    for_each(rule::without_table(PIECE).into_iter().map(|rule| (rule.role, rule)), end);
+    let here = catalog::database();
+    let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.rules_repaired));
+    let (piece, until) = (rule::piece(after, PIECE), Some(clock::mono().plus(LONGEST)));
+    let (is_end, last) = (piece.len() < PIECE, Cell::new(i64::MIN));
+    for_each(piece.into_iter().map(|rule| (rule.role, rule)), |rule| {
+        if clock::is_past(until) {
+            return Some(());
+        }
+        last.set(rule.number);
+        table::describe(rule.relation).map_or(Some(()), |table| mend_functions(&rule.name, &table))
+    });
+    shmem::write(|shared| {
+        if let Some(line) = shared.database_mut(here) {
+            line.rules_repaired = if is_end && !clock::is_past(until) { i64::MIN } else { last.get() };
+        }
     });
 }
 

@@ -4,7 +4,7 @@ use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
 use crate::store::statement::{Arg, Rows};
-use crate::store::typed::{is_true, statement};
+use crate::store::typed::{is_true, row, statement};
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use awty_core::calendar::Length;
@@ -186,9 +186,28 @@ statement! {
     c"UPDATE awty.rule SET swept_at = NULL, swept_to = NULL WHERE swept_at IS NOT NULL"
 }
 
+/// A rule that may need repair.
+pub struct Place {
+    pub name: Text,
+    pub relation: pg_sys::Oid,
+    pub role: pg_sys::Oid,
+    /// Number of the name, by which the rules are in order. Unlike the name, it fits into shared memory.
+    pub number: i64,
+}
+
+row!(Place { name, relation, role, number });
+
 statement! {
-    pub fn tables() -> Vec<(Text, pg_sys::Oid, pg_sys::Oid)> = query,
-    c"SELECT r.rule, r.relation::pg_catalog.oid, r.role::pg_catalog.oid FROM awty.rule AS r ORDER BY r.rule"
+    pub fn without_table(limit: usize) -> Vec<Place> = query,
+    c"SELECT r.rule, r.relation::pg_catalog.oid, r.role::pg_catalog.oid, 0::pg_catalog.int8 FROM awty.rule AS r
+      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid = r.relation) LIMIT $1"
+}
+
+statement! {
+    pub fn piece(after: i64, limit: usize) -> Vec<Place> = query,
+    c"SELECT r.rule, r.relation::pg_catalog.oid, r.role::pg_catalog.oid, n.number
+      FROM awty.rule AS r CROSS JOIN LATERAL pg_catalog.hashtextextended(r.rule, 0) AS n (number)
+      WHERE n.number > $1 ORDER BY n.number LIMIT $2"
 }
 
 statement! {

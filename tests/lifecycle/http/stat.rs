@@ -280,3 +280,12 @@ fn locked_rows_hold_up_no_roll_up() {
         assert_eq!((http.ask("app", &left), http.ask("other", &left)), ("1".into(), "0".into()), "{table}");
     }
 }
+
+/// PostgreSQL compares a month as 30 days, so this interval equals zero.
+#[test]
+fn a_schedule_without_slots_leaves_none_out() {
+    let http = Http::open();
+    http.ask("app", "SELECT awty_http.schedule('https://api.example.com/x', after => '0', catch_up => '71582788 mons -2147483640 days')");
+    let left = "SELECT awty_http_internal.left_out(e, now(), now(), now()) FROM awty_http_internal.endpoint AS e";
+    assert_eq!(http.ask("postgres", left), "0");
+}

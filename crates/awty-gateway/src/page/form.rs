@@ -57,9 +57,15 @@ impl Form {
     }
 }
 
+/// The page that repeats a place counts for no role before somebody has signed in.
+const LONGEST_PLACE: usize = 2048;
+
 /// An address that begins with two slashes, or a slash and a backslash, leads to another site.
 pub fn is_local(place: &str) -> bool {
-    place.starts_with('/') && !place.starts_with("//") && !place.contains(['\\', '\r', '\n', '\t'])
+    place.len() <= LONGEST_PLACE
+        && place.starts_with('/')
+        && !place.starts_with("//")
+        && !place.contains(['\\', '\r', '\n', '\t'])
 }
 
 pub fn see(place: &str) -> Response {
@@ -92,6 +98,7 @@ mod tests {
     #[test]
     fn only_a_path_of_this_page_is_followed() {
         assert!(is_local("/alerts?x=1") && is_local("/"));
+        assert!(!is_local(&format!("/{}", "x".repeat(LONGEST_PLACE))));
         for place in ["//evil.example", "/\\evil.example", "https://evil.example", "", "alerts", "/\t/evil.example"] {
             assert!(!is_local(place), "{place}");
         }

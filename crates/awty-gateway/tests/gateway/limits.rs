@@ -82,36 +82,20 @@ fn what_a_role_has_defined_is_never_called_by_its_requests() {
     assert_eq!(called(), "2", "a request has called them");
 }
 
+/// The tests of `requests` show that such changes delay no other role.
 #[test]
-fn one_roles_locks_hold_up_no_other_role() {
-    let (shop, gateway, client) = open();
-    let other = people::client(&shop, &gateway, "tenant", "read");
+fn a_change_of_a_locked_schedule_times_out() {
+    let (shop, _gateway, client) = open();
     let made = client.ask("POST", "/v1/schedules", "{\"uri\": \"http://a.example/\", \"every\": \"1 h\"}");
     let place = made.header("location");
     let put = || client.ask_once("PUT", &place, "{\"every\": \"2 h\"}", "");
-    let over = AtomicBool::new(false);
-    let put_until_over = || loop {
-        let answer = put();
-        if over.load(Ordering::Relaxed) {
-            break answer;
-        }
-    };
     let mut holder = shop.cluster.client("postgres", "app");
     holder.batch_execute("BEGIN; SELECT awty_http_internal.lock(id) FROM awty_http.endpoint").unwrap();
-    std::thread::scope(|scope| {
-        let waiting: Vec<_> = (0..6).map(|_| scope.spawn(put_until_over)).collect();
-        let waits = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
-        shop.await_text(waits, "2");
-        for _ in 0..5 {
-            assert_eq!(other.get("/v1/schedules").status, 200);
-        }
-        over.store(true, Ordering::Relaxed);
-        for one in waiting {
-            let answer = one.join().unwrap();
-            assert_eq!(problem(&answer), is(504, "timed-out"));
-            assert!(answer.text.contains("lock timeout"), "{}", answer.text);
-        }
-    });
+    for _ in 0..2 {
+        let answer = put();
+        assert_eq!(problem(&answer), is(504, "timed-out"));
+        assert!(answer.text.contains("lock timeout"), "{}", answer.text);
+    }
     holder.batch_execute("ROLLBACK").unwrap();
     assert_eq!(put().status, 200);
 }

@@ -62,7 +62,7 @@ const PENDING: &str = concat!(
     " FROM awty.job AS j WHERE j.job = f.job) DESC NULLS LAST, f.job LIMIT $3"
 );
 /// Applies the role's own settings (`ALTER ROLE`, `ALTER DATABASE`), because a worker runs the function with these
-/// settings.
+/// settings. Calls the function of the view pg_settings, because each role may lock the view.
 const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
         SELECT pg_catalog.substr(c, pg_catalog.length(s.name) + 2)
         FROM pg_catalog.pg_db_role_setting AS r CROSS JOIN LATERAL pg_catalog.unnest(r.setconfig) AS c
@@ -70,7 +70,7 @@ const OWN_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, coalesce((
           AND r.setrole IN (0, (SELECT o.oid FROM pg_catalog.pg_roles AS o WHERE o.rolname = current_user))
           AND pg_catalog.starts_with(c, s.name || '=')
         ORDER BY r.setrole = 0, r.setdatabase = 0 LIMIT 1), s.reset_val), true)
-    FROM pg_catalog.pg_settings AS s WHERE s.name IN ('search_path', 'TimeZone')";
+    FROM pg_catalog.pg_show_all_settings() AS s WHERE s.name IN ('search_path', 'TimeZone')";
 /// Uses no operator, because the role's own search path may contain an operator of the same name.
 const TRY: &str = "SELECT pg_catalog.to_jsonb(t) FROM awty.dry_run($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) AS t";
 /// Searches each visible job by an index, so that the query skips the checks of other roles with the same name.
