@@ -10,7 +10,7 @@ use crate::rule::statements::rule::{self, Rule};
 use crate::store::job;
 use pgrx::pg_sys;
 
-const TRIES: usize = 9;
+const TRIES: usize = 10;
 
 pub fn may_change(rule: &Rule) -> bool {
     let caller = catalog::current_role();
@@ -62,6 +62,12 @@ fn lock(name: &Text, table: pg_sys::Oid) -> Result<()> {
             if job::try_take_name(name) { Ok(()) } else { Err(Error::JobBusy { job: name.to_string() }) }
         })
     };
-    // Another transaction may take the name in the moment between.
-    (0..TRIES).find_map(|_| try_both().ok()).map_or_else(try_both, Ok)
+    let mut locked = try_both();
+    for _ in 1..TRIES {
+        if locked.is_ok() {
+            break;
+        }
+        locked = try_both(); // another transaction took the name in the moment between
+    }
+    locked
 }

@@ -7,8 +7,7 @@ use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::functions;
-use crate::rule::statements::rule::{self, Place};
-use crate::rule::statements::{rule_function, rule_objects};
+use crate::rule::statements::{rule, rule_function, rule_objects};
 use crate::{settings, shmem};
 use awty_core::Time;
 use pgrx::pg_sys;
@@ -26,8 +25,8 @@ const LONGEST: Duration = Duration::from_millis(100);
 pub fn repair(_now: Time) {
     // The result is never `Unseen`, because only an old snapshot can hide an open alert, and an inspection takes a new
     // snapshot.
-    let end = |rule: &Place| unless_locked(|| drop(end_rule::without_table(&rule.name)));
-    for_each(rule::without_table(PIECE).into_iter().map(|rule| (rule.role, rule)), end);
+    let end = |name: &Text| unless_locked(|| drop(end_rule::without_table(name)));
+    for_each(rule::without_table(PIECE).into_iter(), end);
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.rules_repaired));
     let (piece, until) = (rule::piece(after, PIECE), Some(clock::mono().plus(LONGEST)));

@@ -1,6 +1,7 @@
 //! A rule ends when its owner wants it to, and nothing of it is left for the next owner of its name.
 
 use crate::field::{DB, Field, answer};
+use awty_testkit::postgres::Client;
 
 const RULE: &str = "since => 'at', until => 'met', within => '1 s'";
 
@@ -12,6 +13,26 @@ fn field() -> Field {
     }
     field.sql("alice", &format!("SELECT awty.watch('alice.t', {RULE})"));
     field
+}
+
+const WRITE: &str = "INSERT INTO alice.t VALUES ('1', now(), true)";
+
+fn alice_does_not_wait(field: &Field, sql: &str) {
+    field.sql("alice", &format!("SET lock_timeout = '1s'; {sql}"));
+}
+
+/// The transaction of `open` has locked an object of `class`. An unwatch by alice waits for it in vain, and alice executes
+/// `meanwhile` at once.
+#[track_caller]
+fn an_unwatch_waits(field: &Field, mut open: Client, class: &str, meanwhile: &str) {
+    let mut alice = field.client("alice");
+    let waiting = std::thread::spawn(move || answer(&mut alice, "SELECT awty.unwatch('t')"));
+    let waits = format!("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND classid = '{class}'::regclass)");
+    field.cluster.await_sql(DB, "unwatch to wait", &waits);
+    alice_does_not_wait(field, meanwhile);
+    assert_eq!(waiting.join().unwrap(), "55P03");
+    open.batch_execute("COMMIT").unwrap();
+    field.sql("alice", "SELECT awty.unwatch('t')");
 }
 
 #[test]
@@ -63,14 +84,7 @@ fn a_function_that_another_session_has_locked_keeps_no_reader_of_the_table_waiti
     let field = field();
     let mut open = field.client("alice");
     open.batch_execute("BEGIN; COMMENT ON FUNCTION alice.awty_t(boolean) IS 'mine'").unwrap();
-    let mut alice = field.client("alice");
-    let waiting = std::thread::spawn(move || answer(&mut alice, "SELECT awty.unwatch('t')"));
-    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND classid = 'pg_proc'::regclass)";
-    field.cluster.await_sql(DB, "unwatch to wait", waits);
-    field.sql("alice", "SET lock_timeout = '1s'; SELECT FROM alice.t");
-    assert_eq!(waiting.join().unwrap(), "55P03");
-    open.batch_execute("COMMIT").unwrap();
-    field.sql("alice", "SELECT awty.unwatch('t')");
+    an_unwatch_waits(&field, open, "pg_proc", "SELECT FROM alice.t");
 }
 
 #[test]
@@ -80,14 +94,7 @@ fn an_unwatch_that_waits_for_a_name_keeps_no_writer_of_the_table_waiting() {
     let mut open = field.client("mallory");
     open.batch_execute("BEGIN; SELECT awty.schedule('thing', '1', 't', after => '1 day')").unwrap();
     field.sql("alice", "SELECT awty.disallow('t', 'mallory')");
-    let mut alice = field.client("alice");
-    let waiting = std::thread::spawn(move || answer(&mut alice, "SELECT awty.unwatch('t')"));
-    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND classid = 'awty.job'::regclass)";
-    field.cluster.await_sql(DB, "unwatch to wait", waits);
-    field.sql("alice", "SET lock_timeout = '1s'; INSERT INTO alice.t VALUES ('1', now(), true)");
-    assert_eq!(waiting.join().unwrap(), "55P03");
-    open.batch_execute("COMMIT").unwrap();
-    field.sql("alice", "SELECT awty.unwatch('t')");
+    an_unwatch_waits(&field, open, "awty.job", WRITE);
 }
 
 /// The second session of mallory queues behind the unwatch, so it gets the name when the unwatch gives it back.
@@ -109,7 +116,7 @@ fn an_unwatch_that_loses_the_name_again_keeps_no_writer_waiting() {
     first.batch_execute("COMMIT").unwrap();
     let mut second = queued.join().unwrap().unwrap();
     field.cluster.await_sql(DB, "unwatch to wait again", &waits(1));
-    field.sql("alice", "SET lock_timeout = '1s'; INSERT INTO alice.t VALUES ('1', now(), true)");
+    alice_does_not_wait(&field, WRITE);
     second.batch_execute("COMMIT").unwrap();
     assert_eq!(unwatch.join().unwrap(), "");
 }

@@ -198,8 +198,9 @@ pub struct Place {
 row!(Place { name, relation, role, number });
 
 statement! {
-    pub fn without_table(limit: usize) -> Vec<Place> = query,
-    c"SELECT r.rule, r.relation::pg_catalog.oid, r.role::pg_catalog.oid, 0::pg_catalog.int8 FROM awty.rule AS r
+    /// Returns roles and names.
+    pub fn without_table(limit: usize) -> Vec<(pg_sys::Oid, Text)> = query,
+    c"SELECT r.role::pg_catalog.oid, r.rule FROM awty.rule AS r
       WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid = r.relation) LIMIT $1"
 }
 

@@ -36,19 +36,20 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// Selects a page of schedules. To limit memory, rows after the first 4 MiB have null in `fields` and `body`.
+/// Selects a page of schedules. To limit memory, rows after the first 4 MiB have null in `fields`, `body` and `last`.
 macro_rules! schedules {
     ($($from:tt)*) => {
         concat!(
             "SELECT s.id, s.fits, s.is_end, s.version, s.deleted, s.own, s.new, CASE WHEN s.before < 4194304 THEN s.fields END AS fields, s.lengths,
                 CASE WHEN s.before < 4194304 THEN s.body END AS body,
-                s.last, (SELECT pg_catalog.jsonb_build_object('ok', c.ok, 'failed', c.failed, 'dropped', c.dropped)
+                CASE WHEN s.before < 4194304 THEN s.last END AS last,
+                (SELECT pg_catalog.jsonb_build_object('ok', c.ok, 'failed', c.failed, 'dropped', c.dropped)
                  FROM awty_http_internal.counts(s.id) AS c) AS counts
-            FROM (SELECT i.*, (i.request -> 'body')::text AS body, coalesce(pg_catalog.sum(pg_catalog.octet_length(i.fields::text)
-                    + coalesce(pg_catalog.octet_length((i.request -> 'body')::text), 0) + coalesce(pg_catalog.octet_length(i.last), 0))
+            FROM (SELECT i.*, coalesce(pg_catalog.sum(pg_catalog.octet_length(i.fields::text)
+                    + coalesce(pg_catalog.octet_length(i.body), 0) + coalesce(pg_catalog.octet_length(i.last), 0))
                 OVER (ORDER BY i.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
             FROM (SELECT (SELECT ", attempt!(), "::text FROM awty_http_internal.attempts(e.id, max => 1) AS a) AS last, e.id, e.fits, e.is_end, e.version, e.deleted_at IS NOT NULL AS deleted, e.job IS NOT DISTINCT FROM awty_http_internal.job() AS own,
-                e.created_at = pg_catalog.now() AS new, e.request,
+                e.created_at = pg_catalog.now() AS new, (e.request -> 'body')::text AS body,
                 pg_catalog.jsonb_build_object('every', coalesce(e.rounded_from, e.every)::text, 'after', e.after::text,
                     'jitter', e.jitter::text, 'catch_up', e.catch_up::text) AS lengths,
             (e.request - 'body')

@@ -57,7 +57,7 @@ impl Form {
     }
 }
 
-/// The page that repeats a place counts for no role before somebody has signed in.
+/// Before its reader has signed in, the page that repeats a place uses memory that no role has room for.
 const LONGEST_PLACE: usize = 2048;
 
 /// An address that begins with two slashes, or a slash and a backslash, leads to another site.

@@ -76,7 +76,7 @@ fn a_page_has_some_megabytes_at_most() {
     assert_eq!(counts, [17, 17, 6]);
 }
 
-/// In JSON, each of these characters has six bytes.
+/// A control character has six bytes in JSON.
 #[test]
 fn a_page_counts_all_texts_of_a_schedule() {
     let (shop, _gateway, client) = open();
