@@ -16,6 +16,10 @@ fn source() -> Shop {
     shop.await_true("awty to be disabled", "SELECT NOT enabled FROM awty.status");
     shop.schedule("1", "note", "after => '0'");
     shop.schedule("2", "outside", "after => '0'");
+    shop.await_true(
+        "both checks to be due",
+        "SELECT bool_and(next_check_at <= clock_timestamp()) FROM awty.future_job",
+    );
     shop
 }
 

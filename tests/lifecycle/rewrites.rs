@@ -6,6 +6,11 @@ use awty_testkit::{Builder, Cluster, PATIENCE};
 
 const TURN: i64 = 8;
 
+/// A worker keeps its locks on awty's tables for at most 20 ms between runs. After this time, the worker gives back the
+/// locks before its next run.
+const KEEPS_NO_LOCKS: &str =
+    "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND clock_timestamp() - waitstart > '50 ms')";
+
 fn gated() -> String {
     format!(
         "BEGIN IF j.entity_key LIKE '%.1' THEN {GATE} END IF;
@@ -35,7 +40,7 @@ fn schedule_turn(shop: &Shop, name: &str) {
 fn between_two_runs(shop: &Shop, name: &str, statements: &str) {
     let gate = shop.close_gate();
     schedule_turn(shop, name);
-    shop.await_at_gate();
+    shop.await_true("a run that has waited at the gate", KEEPS_NO_LOCKS);
     let mut admin = shop.cluster.superuser("postgres");
     let pid: i32 = admin.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).unwrap().get(0);
     let text = statements.to_owned();
