@@ -251,7 +251,7 @@ impl Claim<'_> {
             worker: self.worker,
             role: job.role,
             lease: Lease::begin(clock::now(), job.options.limits.timeout, terms.heartbeat),
-            numbers: due.iter().map(|_| claim_lock::lease_number()).collect(),
+            numbers: due.iter().map(|_| claim_lock::random()).collect(),
             ids: due.iter().map(|due| due.id).collect(),
             keys: due.iter().map(key_of).collect(),
         };

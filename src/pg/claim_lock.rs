@@ -52,8 +52,8 @@ pub fn is_free(class: pg_sys::Oid, number: Number) -> bool {
     is_free
 }
 
-/// A lease number has 53 bits, so that every client language can represent it exactly.
-pub fn lease_number() -> i64 {
+/// Returns an unpredictable number of 53 bits, which every client language can represent exactly.
+pub fn random() -> i64 {
     let mut bytes = [0_u8; 8];
     // SAFETY: the call writes `bytes.len()` bytes into `bytes`.
     if !unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) } {

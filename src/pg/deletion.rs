@@ -13,11 +13,19 @@ pub fn lock_function(oid: pg_sys::Oid) {
 
 /// Does what ALTER EXTENSION … DROP FUNCTION does. PostgreSQL drops a member of an extension only with the extension.
 pub fn leave_extension(function: pg_sys::Oid) {
-    let (class, extension) = (pg_sys::ProcedureRelationId, pg_sys::ExtensionRelationId);
-    let kind = pg_sys::DependencyType::DEPENDENCY_EXTENSION as std::ffi::c_char;
+    stay_without(function, pg_sys::ExtensionRelationId, pg_sys::DependencyType::DEPENDENCY_EXTENSION);
+}
+
+/// DROP TABLE no longer drops the function.
+pub fn stay_without_table(function: pg_sys::Oid) {
+    stay_without(function, pg_sys::RelationRelationId, pg_sys::DependencyType::DEPENDENCY_AUTO);
+}
+
+fn stay_without(function: pg_sys::Oid, class: pg_sys::Oid, kind: pg_sys::DependencyType::Type) {
     // SAFETY: a transaction is open, and the OID need not exist.
     unsafe {
-        pg_sys::deleteDependencyRecordsForClass(class, function, extension, kind);
+        let kind = kind as std::ffi::c_char;
+        pg_sys::deleteDependencyRecordsForClass(pg_sys::ProcedureRelationId, function, class, kind);
         pg_sys::CommandCounterIncrement();
     }
 }

@@ -26,8 +26,6 @@ pub struct NewFunction<'a> {
     pub result: pg_sys::Oid,
     pub columns: &'a [Column],
     pub body: *mut pg_sys::Query,
-    /// Whether the function may exist. PostgreSQL then checks that it has the same owner.
-    pub replaces: bool,
 }
 
 /// Returns the body of a function whose parameters are the columns.
@@ -159,7 +157,7 @@ pub fn new_param(number: i32, kind: pg_sys::Oid, location: i32) -> *mut pg_sys::
     }
 }
 
-/// Creates the function as CREATE FUNCTION does, or CREATE OR REPLACE FUNCTION.
+/// Creates the function as CREATE FUNCTION does.
 ///
 /// # Safety
 ///
@@ -175,7 +173,7 @@ pub unsafe fn create(new: &NewFunction) -> pg_sys::Oid {
         pg_sys::ProcedureCreate(
             name.as_ptr(),
             new.namespace,
-            new.replaces,
+            false,
             false,
             new.result,
             new.owner,

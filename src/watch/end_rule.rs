@@ -1,7 +1,6 @@
 //! Ends a rule, or all checks of a job. Keeps the cleared alerts and the history.
 
 use super::statements::{alert, cleared_alert, rule_check, stop};
-use crate::error::log;
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
 use crate::pg::{clock, table};
@@ -24,9 +23,7 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
         return Err(Unseen);
     }
     if let Some(table) = table::describe(rule.relation) {
-        for function in rule_objects::drop_all(&rule.name, &table) {
-            log::notice(format!("function {} stays, because other objects use it", function.label()));
-        }
+        rule_objects::drop_all(&rule.name, &table);
     }
     let name: &Text = &rule.name;
     let count = job::waiting_for(name, || checks_and_repetitions(name, repeats));

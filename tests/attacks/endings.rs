@@ -54,9 +54,55 @@ fn an_object_that_uses_a_function_of_a_rule_keeps_nobody_waiting_and_stays() {
     }
     field.cluster.await_sql(DB, "the alert", "SELECT string_agg(entity_key, '') = 'false' FROM awty.late");
     assert!(field.one::<bool>("mallory", "SELECT is_met FROM mallory.v"));
-    open.batch_execute("COMMIT; DROP VIEW mallory.v").unwrap();
+    open.batch_execute("COMMIT").unwrap();
     field.sql("alice", "SELECT awty.unwatch('t')");
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM pg_proc WHERE proname = 'awty_t'"), 0);
+    let left = "SELECT proname::text FROM pg_proc WHERE pronamespace = 'alice'::regnamespace AND proname LIKE 'awty\\_left\\_%'";
+    let function: String = field.one("postgres", left);
+    field.sql("alice", &format!("DROP TABLE alice.t; DROP FUNCTION alice.{function} CASCADE"));
+}
+
+/// The objects of the former owner would otherwise run the code of the next owner with the rights of the former one.
+#[test]
+fn no_other_role_gets_a_function_that_objects_use() {
+    let field = field();
+    field.sql("postgres", "GRANT ALL ON SCHEMA alice TO mallory");
+    let takes = |table: &str, replace: bool| {
+        field.sql("alice", "CREATE TABLE IF NOT EXISTS alice.used (met boolean CHECK (alice.awty_t(met) IS NOT NULL))");
+        if replace {
+            field.sql("postgres", &format!("ALTER TABLE {table} OWNER TO mallory"));
+        } else {
+            field.sql("alice", "SELECT awty.unwatch('t')");
+            field.sql("mallory", &format!("CREATE TABLE {table} (id text PRIMARY KEY, at timestamptz, met boolean)"));
+        }
+        field.sql("mallory", &format!("SELECT awty.watch('{table}', rule => 't', {RULE}, replace => {replace})"));
+        let owners = "SELECT string_agg(p.proowner::regrole::text, ' ') FROM pg_depend AS d
+            JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+            JOIN pg_constraint AS c ON d.classid = 'pg_constraint'::regclass AND d.objid = c.oid
+            WHERE c.conrelid = 'alice.used'::regclass";
+        assert_eq!(field.one::<String>("postgres", owners), "alice", "{table}");
+    };
+    takes("alice.t", true);
+    field.sql("mallory", "SELECT awty.unwatch('t')");
+    field.sql("alice", "DROP TABLE alice.used");
+    field.sql("postgres", "ALTER TABLE alice.t OWNER TO alice");
+    field.sql("alice", &format!("SELECT awty.watch('alice.t', {RULE})"));
+    takes("alice.mine", false);
+}
+
+#[test]
+fn a_function_with_the_comment_of_a_rule_keeps_its_end_not_waiting() {
+    let field = field();
+    field.sql("postgres", "GRANT ALL ON SCHEMA alice TO mallory");
+    field.sql(
+        "mallory",
+        "CREATE FUNCTION alice.awty_t(integer) RETURNS boolean LANGUAGE sql RETURN true;
+         DO $$ BEGIN EXECUTE format('COMMENT ON FUNCTION alice.awty_t(integer) IS %L',
+             obj_description('alice.awty_t(boolean)'::regprocedure, 'pg_proc')); END $$",
+    );
+    let mut open = field.client("mallory");
+    open.batch_execute("BEGIN; ALTER FUNCTION alice.awty_t(integer) STABLE").unwrap();
+    alice_does_not_wait(&field, "SELECT awty.unwatch('t')");
 }
 
 #[test]

@@ -198,10 +198,11 @@ pub struct Place {
 row!(Place { name, relation, role, number });
 
 statement! {
-    /// Returns roles and names.
+    /// Returns roles and names. The roles take turns, so that the limit leaves out no role.
     pub fn without_table(limit: usize) -> Vec<(pg_sys::Oid, Text)> = query,
     c"SELECT r.role::pg_catalog.oid, r.rule FROM awty.rule AS r
-      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid = r.relation) LIMIT $1"
+      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid = r.relation)
+      ORDER BY pg_catalog.row_number() OVER (PARTITION BY r.role ORDER BY r.rule), r.role LIMIT $1"
 }
 
 statement! {

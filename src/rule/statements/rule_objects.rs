@@ -8,8 +8,8 @@ use super::dynamic_sql::{call, command, query};
 use super::rule;
 use super::rule_function::{self, StoredFunction};
 use super::watched::{NEW_ROWS, RowFunction, Source};
-use crate::error::{Error, WatchError, quote};
-use crate::pg::catalog;
+use crate::error::{Error, WatchError, log, quote};
+use crate::pg::claim_lock;
 use crate::pg::column::Column;
 use crate::pg::deletion;
 use crate::pg::expression::Expression;
@@ -68,8 +68,7 @@ fn is_awtys(rule: &Text, function: &Procedure) -> bool {
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
     let function = expressions
         .iter()
-        .filter_map(|(argument, expression)| beside(table, &function_name(rule, argument), &expression.columns))
-        .find(|function| !is_awtys(rule, function));
+        .find_map(|(argument, expression)| beside(table, &function_name(rule, argument), &expression.columns));
     if let Some(function) = function {
         return Some(format!("function {}", function.label()));
     }
@@ -87,14 +86,6 @@ fn beside(table: &Described, name: &str, columns: &[Column]) -> Option<Procedure
 pub fn create_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> RowFunction {
     let bare = function_name(rule, argument);
     let columns = expression.columns.clone();
-    let left = beside(table, &bare, &columns);
-    if let Some(left) = left.as_ref().filter(|left| left.owner != table.owner) {
-        let owner = quoted(&catalog::role_label(table.owner));
-        as_owner(|| command(&format!("ALTER FUNCTION {} OWNER TO {owner}", left.signature())));
-        if procedure::by_oid(left.oid).is_none_or(|left| left.owner != table.owner) {
-            raise_renamed(table); // the command has altered another function
-        }
-    }
     let new = NewFunction {
         name: &bare,
         namespace: table.namespace,
@@ -102,7 +93,6 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
         result: result_type(argument),
         columns: &columns,
         body: expression.body,
-        replaces: left.is_some(),
     };
     let oid = as_role(table.owner, || {
         // SAFETY: the body was read for these columns in this call of awty.watch().
@@ -289,10 +279,10 @@ statement! {
                      WHERE d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid = $1)"
 }
 
-/// Returns the functions that stay, because views or other objects use them.
+/// Keeps each function that a view or another object uses, and tells so.
 ///
 /// Any role with USAGE on the schema can make such a view and lock it. So awty neither drops the view nor waits for it.
-pub fn drop_all(rule: &Text, table: &Described) -> Vec<Procedure> {
+pub fn drop_all(rule: &Text, table: &Described) {
     let mut functions = functions_of(rule, table);
     // Waits before the table is locked, because readers of the table would also wait.
     let busy = || WatchError::Busy { rule: rule.to_string() }.into();
@@ -312,20 +302,44 @@ pub fn drop_all(rule: &Text, table: &Described) -> Vec<Procedure> {
     rule::remove(rule);
     // By OID, because another role may have renamed schemas during the wait.
     triggers(rule, table.oid).iter().for_each(|trigger| deletion::drop_trigger(trigger.oid));
-    functions
-        .extract_if(.., |function| !is_used(function.oid))
-        .for_each(|function| deletion::drop_function(function.oid));
-    functions
+    for function in functions {
+        if is_used(function.oid) {
+            set_free(rule, &function, table);
+        } else {
+            deletion::drop_function(function.oid);
+        }
+    }
 }
 
-/// Returns the functions that awty has created for the rule, also for an earlier one of the same name.
+/// Gives the function another name, because the next rule of this name needs the old one. The function keeps its owner,
+/// because the objects that use it would run the code of a new owner.
+fn set_free(rule: &Text, function: &Procedure, table: &Described) {
+    // Another role could take a name that it can guess.
+    let name = format!("awty_left_{}", claim_lock::random());
+    as_owner(|| command(&format!("ALTER FUNCTION {} RENAME TO {name}", function.signature())));
+    let Some(free) = procedure::by_oid(function.oid).filter(|function| function.name == name) else {
+        raise_renamed(table) // the command has altered another function
+    };
+    let left = quote(&format!("awty: left by rule \"{}\"", rule.utf8()));
+    as_owner(|| command(&format!("COMMENT ON FUNCTION {} IS {left}", free.signature())));
+    deletion::stay_without_table(free.oid);
+    log::notice(format!("function {} is now {}, because other objects use it", function.label(), free.qualified()));
+}
+
+/// Returns the functions that awty has created for the rule, also for an earlier one of the same name. Any role that may
+/// create functions in the schema can give its own function the comment, so the owner counts too, unless the rule has
+/// lost its functions in a restore.
 fn functions_of(rule: &Text, table: &Described) -> Vec<Procedure> {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let is_stored = |function: &Procedure| stored.iter().any(|stored| stored.function == function.oid);
+    let is_restored = stored.iter().any(|stored| procedure::by_oid(stored.function).is_none());
     ["since", "due", "stopped", "until"]
         .iter()
         .flat_map(|argument| procedure::by_name(&function_name(rule, argument)))
-        .filter(|function| is_stored(function) || function.schema == table.schema && is_awtys(rule, function))
+        .filter(|function| {
+            let may_be = function.schema == table.schema && (function.owner == table.owner || is_restored);
+            is_stored(function) || may_be && is_awtys(rule, function)
+        })
         .collect()
 }
 
