@@ -3,7 +3,7 @@
 //!
 //! Invariant: only the owner may execute an `_as` function, and each `_as` function checks the caller's rights.
 
-use super::unbound;
+use super::{text, unbound};
 use pgrx::{pg_guard, pg_sys};
 
 const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
@@ -66,13 +66,11 @@ fn belonging_to(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
     } else {
         format!("{}_internal", caller.schema)
     };
-    super::procedure::by_name(&format!("{}_as", caller.name))
-        .into_iter()
-        .find(|called| {
-            called.schema == schema
-                && called.owner == caller.owner
-                && called.args.first() == Some(&pg_sys::OIDOID)
-                && called.args[1..] == caller.args
-        })
+    let schema = text::server(&schema);
+    // SAFETY: a transaction is open, and the name is a C string.
+    let schema = unsafe { pg_sys::get_namespace_oid(schema.as_ptr(), true) };
+    let args: Vec<pg_sys::Oid> = std::iter::once(pg_sys::OIDOID).chain(caller.args).collect();
+    super::procedure::by_signature(&format!("{}_as", caller.name), &args, schema)
+        .filter(|called| called.owner == caller.owner)
         .map(|called| called.oid)
 }

@@ -45,48 +45,64 @@ impl Procedure {
     }
 }
 
-/// Reads pg_proc itself, because PostgreSQL's cache would keep the bodies of all functions that were looked up.
 pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
-    // SAFETY: a transaction is open, and `tuple` is read before the end of the scan.
+    let index = pg_sys::ProcedureOidIndexId.into();
+    let column = pg_sys::Anum_pg_proc_oid;
+    scan(index, column, pg_sys::F_OIDEQ, pg_sys::Datum::from(oid)).pop()
+}
+
+pub fn by_name(name: &str) -> Vec<Procedure> {
+    let wanted = name_datum(name);
+    let index = pg_sys::ProcedureNameArgsNspIndexId.into();
+    let column = pg_sys::Anum_pg_proc_proname;
+    scan(index, column, pg_sys::F_NAMEEQ, pg_sys::Datum::from(&raw const wanted))
+}
+
+fn name_datum(name: &str) -> pg_sys::NameData {
+    let mut wanted = pg_sys::NameData::default();
+    // SAFETY: `namestrcpy` cuts a text that is too long.
+    unsafe { pg_sys::namestrcpy(&mut wanted, text::server(name).as_ptr()) };
+    wanted
+}
+
+/// Looks up a function of awty's. Uses PostgreSQL's cache, because these functions are looked up often and are small.
+pub fn by_signature(name: &str, args: &[pg_sys::Oid], namespace: pg_sys::Oid) -> Option<Procedure> {
+    let wanted = text::server(name);
+    // SAFETY: the keys outlive the search, and `tuple` is read before its release.
+    unsafe {
+        let types = pg_sys::buildoidvector(args.as_ptr(), args.len() as i32);
+        let tuple = pg_sys::SearchSysCache3(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            pg_sys::Datum::from(wanted.as_ptr()),
+            pg_sys::Datum::from(types),
+            pg_sys::Datum::from(namespace),
+        );
+        if tuple.is_null() {
+            return None;
+        }
+        let found = Procedure::read(tuple);
+        pg_sys::ReleaseSysCache(tuple);
+        Some(found)
+    }
+}
+
+/// Reads pg_proc itself, because PostgreSQL's cache would keep the bodies of all functions that were looked up.
+fn scan(index: pg_sys::Oid, column: u32, equals: u32, wanted: pg_sys::Datum) -> Vec<Procedure> {
+    // SAFETY: a transaction is open, `wanted` outlives the scan, and each tuple is read before the next.
     unsafe {
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         let procedures = pg_sys::table_open(pg_sys::ProcedureRelationId, lock);
         let mut key = pg_sys::ScanKeyData::default();
-        pg_sys::ScanKeyInit(
-            &mut key,
-            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
-            pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-            pg_sys::F_OIDEQ.into(),
-            pg_sys::Datum::from(oid),
-        );
-        let index = pg_sys::ProcedureOidIndexId.into();
+        let strategy = pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber;
+        pg_sys::ScanKeyInit(&mut key, column as pg_sys::AttrNumber, strategy, equals.into(), wanted);
         let scan = pg_sys::systable_beginscan(procedures, index, true, std::ptr::null_mut(), 1, &mut key);
-        let tuple = pg_sys::systable_getnext(scan);
-        let found = (!tuple.is_null()).then(|| Procedure::read(tuple));
+        let next = || {
+            let tuple = pg_sys::systable_getnext(scan);
+            (!tuple.is_null()).then(|| Procedure::read(tuple))
+        };
+        let found = std::iter::from_fn(next).collect();
         pg_sys::systable_endscan(scan);
         pg_sys::table_close(procedures, lock);
-        found
-    }
-}
-
-pub fn by_name(name: &str) -> Vec<Procedure> {
-    let wanted = text::server(name);
-    // SAFETY: `list` is read before its release.
-    unsafe {
-        let list = pg_sys::SearchSysCacheList(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
-            1,
-            pg_sys::Datum::from(wanted.as_ptr()),
-            pg_sys::Datum::from(0),
-            pg_sys::Datum::from(0),
-        );
-        let found = (0..(*list).n_members as usize)
-            .map(|place| {
-                let member = *(*list).members.as_ptr().add(place);
-                Procedure::read(std::ptr::addr_of_mut!((*member).tuple))
-            })
-            .collect();
-        pg_sys::ReleaseCatCacheList(list);
         found
     }
 }

@@ -376,4 +376,15 @@ fn long_expressions_of_rules_take_no_memory_of_a_session_that_reads_the_status()
         field.one("postgres", "SELECT sum(pg_column_size(prosqlbody)) FROM pg_proc WHERE proname ~ '^awty_r'");
     assert!(size > 1_000_000, "{size}");
     assert!(grown < size / 2, "the cache has grown by {grown} bytes, and the expressions have {size}");
+    let before = cached();
+    field.sql(
+        "mallory",
+        "ALTER FUNCTION mallory.awty_r1(integer) RENAME TO gone;
+         DO $$ BEGIN EXECUTE (
+             SELECT format('CREATE FUNCTION mallory.awty_r1(text) RETURNS boolean LANGUAGE plpgsql AS %L',
+                 format('BEGIN RETURN true; /* %s */ END', string_agg(md5(n::text), ''))) FROM generate_series(1, 50000) AS n);
+         END $$",
+    );
+    let grown = cached() - before;
+    assert!(grown < 800_000, "the cache has grown by {grown} bytes");
 }
