@@ -25,8 +25,13 @@ const LONGEST: Duration = Duration::from_millis(100);
 pub fn repair(_now: Time) {
     // The result is never `Unseen`, because only an old snapshot can hide an open alert, and an inspection takes a new
     // snapshot.
-    let end = |name: &Text| unless_locked(|| drop(end_rule::without_table(name)));
-    for_each(rule::without_table(PIECE).into_iter(), end);
+    let until = Some(clock::mono().plus(LONGEST));
+    for_each(rule::without_table(PIECE).into_iter(), |name: &Text| {
+        if clock::is_past(until) {
+            return Some(());
+        }
+        unless_locked(|| drop(end_rule::without_table(name)))
+    });
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.rules_repaired));
     let (piece, until) = (rule::piece(after, PIECE), Some(clock::mono().plus(LONGEST)));
