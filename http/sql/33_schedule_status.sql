@@ -52,6 +52,22 @@ CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     RETURN (SELECT s.why FROM awty.future_job AS f JOIN awty_internal.standing AS s ON s.id = f.id WHERE f.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now; NULL: the caller may not read the check';
 
+CREATE FUNCTION awty_http_internal.standing(id text) RETURNS TABLE (why text, mend text)
+    LANGUAGE sql VOLATILE PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT s.why, s.mend
+    FROM awty_http_internal.endpoint AS e
+    JOIN awty.future_job AS f ON f.entity_name = e.entity_name AND f.entity_key = e.entity_key AND f.job = e.job
+    JOIN awty_internal.standing AS s ON s.id = f.id
+    WHERE e.id = standing.id AND s.rank <> ALL ('{6,8}') -- the call is not due yet, or under way
+    UNION ALL
+    SELECT s.why, s.mend
+    FROM awty_http_internal.endpoint AS e
+    JOIN awty_internal.standstill AS s ON s.entity_name = e.entity_name AND s.entity_key = e.entity_key AND s.job = e.job
+    WHERE e.id = standing.id;
+END;
+COMMENT ON FUNCTION awty_http_internal.standing(text) IS 'Why a schedule is not called now, and the command that mends it';
+
 CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
 SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
         WHEN target.state = ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,

@@ -13,7 +13,6 @@ use super::visit::{Reading, Visit};
 use super::words::{encoded, moment};
 use super::{frame, zone};
 use crate::db::views;
-use awty_core::uri::Uri;
 use axum::extract::Path;
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
@@ -60,7 +59,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let next = visit.get(&format!("/v1{place}/next?count=5")).await?;
     let reading = visit.read().await?;
     let stop = Stop::read(&reading).await?;
-    let waits = waits(&reading, string(&row["uri"]), stop.why()).await?;
+    let waits = waits(&reading, &id, stop.why()).await?;
     let last = Last::read(&visit.page, &reading, &id, until.map(|_| to.as_str())).await?;
     let past = match at {
         Some(at) => Some(Past::read(&visit.page, &reading, &id, at).await?),
@@ -72,7 +71,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         p.lead { (state(&row)) ", " (plan(&row)) }
         @if let Some(about) = row["description"].as_str() { p.soft { (about) } }
         (stop.banner())
-        @for (why, fix) in waits.iter().map(|wait| parted(wait)) { (reason(why, fix.map(command))) }
+        @for wait in &waits { (waiting(wait)) }
         @if let Some(why) = row["why"].as_str().filter(|_| waits.is_empty()) { (reason(why, None)) }
         @if let Some(past) = &past { (past.draw(&id)) } @else { (last.cause()) }
         (buttons(&row, &place, visit.writes()))
@@ -108,21 +107,22 @@ fn around(at: DateTime<Utc>) -> (&'static str, i64, usize, &'static str) {
     if crate::clock::now() - at < TimeDelta::days(1) { usual(Some(at)) } else { BUCKETS[USUAL + 1] }
 }
 
-/// Returns the reasons why a due call waits. Leaves out reasons that the banner already shows, and reasons that last
-/// only until the gateway claims the call.
-async fn waits(reading: &Reading, uri: &str, stop: Option<&str>) -> Result<Vec<String>, Fail> {
-    let Ok(uri) = Uri::parse(uri) else { return Ok(Vec::new()) };
-    let events = views::explain(reading, &uri.entity_name(), uri.entity_key()).await?;
-    let waits = events.iter().filter(|event| event["event"] == "waiting").map(|event| string(&event["detail"]));
+/// Returns the reasons why a due call waits, and what mends each. Leaves out reasons that the banner already shows, and
+/// reasons that last only until the gateway claims the call.
+async fn waits(reading: &Reading, id: &str, stop: Option<&str>) -> Result<Vec<Value>, Fail> {
     let is_told = |why: &str| why.starts_with(ABOUT_TO_RUN) || stop.is_some_and(|stop| why.starts_with(stop));
-    Ok(waits.filter(|why| !is_told(why)).map(str::to_owned).collect())
+    let mut waits = views::standing(reading, id).await?;
+    waits.retain(|wait| !is_told(string(&wait["why"])));
+    Ok(waits)
 }
 
-/// Splits awty's message about a waiting check into the reason for the wait and the SQL command that follows, if any.
-fn parted(wait: &str) -> (&str, Option<&str>) {
-    match wait.find("; SELECT awty.") {
-        Some(end) => (&wait[..end], wait.get(end + 2..)),
-        None => (wait, None),
+/// Shows a command apart from the reason. Roles write their own words into a reason, so no part of it is shown as a
+/// command.
+fn waiting(wait: &Value) -> Markup {
+    match (string(&wait["why"]), wait["mend"].as_str()) {
+        (why, Some(mend)) if mend.starts_with("SELECT awty.") => reason(why, Some(command(mend))),
+        (why, Some(mend)) => reason(&format!("{why}; {mend}"), None),
+        (why, None) => reason(why, None),
     }
 }
 
@@ -181,10 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn the_command_after_a_reason_stands_by_itself() {
-        let (why, fix) = parted("blocked; SELECT awty.x();");
-        assert!(why == "blocked" && fix.is_some_and(|fix| fix.starts_with("SELECT")), "{fix:?}");
-        assert_eq!(parted("it is running; wait"), ("it is running; wait", None));
+    fn a_note_is_shown_as_no_command() {
+        let wait =
+            |mend| json!({"why": "held by tom: \"x; SELECT awty.allow('a', 'tom', 'claim'); --\"", "mend": mend});
+        for (mend, commands) in [(json!("SELECT awty.release();"), 1), (json!("wait"), 0), (json!(null), 0)] {
+            let shown = waiting(&wait(mend)).into_string();
+            assert_eq!(shown.matches("<pre").count(), commands, "{shown}");
+            let in_box = shown.split("<pre").nth(1).unwrap_or_default();
+            assert!(!in_box.contains("allow"), "{shown}");
+        }
     }
 
     #[test]

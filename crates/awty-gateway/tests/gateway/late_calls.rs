@@ -145,14 +145,15 @@ fn a_paused_schedule_says_since_when_and_by_whom() {
     let browser = Browser::of(&shop, &gateway, "app", "write");
     let view = format!("/schedules/{id}");
     let by = || shop.text("SELECT held_by::text || coalesce(' ' || note, '') FROM awty_internal.hold");
-    assert_eq!(browser.post(&format!("{view}/pause"), &[("note", "lunch")]).status, 303);
-    assert_eq!(by(), "app lunch");
-    browser.shows(&view, &["the check is held since ", " by app: &quot;lunch&quot;"]);
+    assert_eq!(browser.post(&format!("{view}/pause"), &[("note", "lunch; SELECT awty.adopt(); --")]).status, 303);
+    assert_eq!(by(), "app lunch; SELECT awty.adopt(); --");
+    let note = " by app: &quot;lunch; SELECT awty.adopt(); --&quot;</p><pre class=\"command\"><code>SELECT awty.release(";
+    browser.shows(&view, &["the check is held since ", note]);
     let earlier = format!("UPDATE awty_internal.hold SET held_at = {SLOT} - interval '20 s'");
     shop.cluster.execute("postgres", &[&earlier]);
     let then = asked(&shop, SLOT);
     let sentence = "This schedule is paused since ";
-    browser.shows(&format!("{view}?at={}", encoded(&then)), &["</span> No.</span>", sentence, " by app: “lunch”."]);
+    browser.shows(&format!("{view}?at={}", encoded(&then)), &["</span> No.</span>", sentence, " by app: “lunch; "]);
     assert_eq!(browser.post(&format!("{view}/resume"), &[]).status, 303);
     assert!(!browser.shows(&view, &[]).contains("held since"), "the schedule is not paused");
     shop.app(&format!(

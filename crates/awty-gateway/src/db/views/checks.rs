@@ -100,6 +100,8 @@ pub const IN_SLOT: &str = concat!(
 const EXPLAIN: &str =
     "SELECT pg_catalog.jsonb_build_object('at', e.at, 'job', e.job, 'event', e.event, 'detail', e.detail)
     FROM awty.explain($1, $2) AS e";
+const STANDING: &str =
+    "SELECT pg_catalog.jsonb_build_object('why', s.why, 'mend', s.mend) FROM awty_http_internal.standing($1) AS s";
 /// Finds the schedule of a URI: of the visitor's own tenants if there is one, or else the oldest one, so that a tenant
 /// that schedules the same URI later hides no schedule.
 pub const SCHEDULE_OF: &str = concat!(
@@ -168,6 +170,10 @@ pub async fn in_slot(request: &Request, slot: &str, width: &str, limit: i64) -> 
 
 pub async fn explain(request: &Request, name: &str, key: &str) -> Result<Vec<Value>, Trouble> {
     all(request, EXPLAIN, &[&name, &key]).await
+}
+
+pub async fn standing(request: &Request, schedule: &str) -> Result<Vec<Value>, Trouble> {
+    all(request, STANDING, &[&schedule]).await
 }
 
 pub async fn schedule_of(request: &Request, name: &str, key: &str) -> Result<Option<String>, Trouble> {
