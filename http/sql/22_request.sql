@@ -56,6 +56,9 @@ DECLARE
     max_attempts integer;
     first_delay interval;
     max_delay interval;
+    -- Compares seconds, because an interval with parts of both signs may be within limits that its stored seconds exceed.
+    first_seconds numeric;
+    max_seconds numeric;
 BEGIN
     IF jsonb_typeof(retries) <> 'object' THEN
         PERFORM awty_http_internal.refuse('22023', '"retries" must be an object', retries_hint);
@@ -68,6 +71,8 @@ BEGIN
     max_attempts := coalesce((retries ->> 'max_attempts')::integer, 3);
     first_delay := coalesce((retries ->> 'first_delay')::interval, '10 s');
     max_delay := coalesce((retries ->> 'max_delay')::interval, greatest('10 min', first_delay));
+    first_seconds := extract(epoch FROM first_delay);
+    max_seconds := extract(epoch FROM max_delay);
     PERFORM awty_http_internal.check_headers(headers);
     PERFORM awty_http_internal.refuse_first(ARRAY[
         ROW (awty_http_internal.is_method(method), '"method" is not known', 'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
@@ -75,12 +80,12 @@ BEGIN
         ROW (octet_length(coalesce(body::text, body_text, '')) <= 262144 AND octet_length(coalesce(body_base64, '')) <= 360000
                 AND (octet_length(decode(body_base64, 'base64')) <= 262144) IS NOT FALSE,
             'the body is larger than 256 KiB', 'Send the address of the content, and let the endpoint fetch it.'),
-        ROW (timeout BETWEEN '100 ms' AND '15 min', '"timeout" must be between 100 ms and 15 min', 'timeout => ''30 s'''),
-        ROW (connect_timeout BETWEEN '100 ms' AND '15 min', '"connect_timeout" must be between 100 ms and 15 min', 'connect_timeout => ''5 s'''),
+        ROW (extract(epoch FROM timeout) BETWEEN 0.1 AND 900, '"timeout" must be between 100 ms and 15 min', 'timeout => ''30 s'''),
+        ROW (extract(epoch FROM connect_timeout) BETWEEN 0.1 AND 900, '"connect_timeout" must be between 100 ms and 15 min', 'connect_timeout => ''5 s'''),
         ROW (max_attempts BETWEEN 1 AND 1000, '"max_attempts" must be between 1 and 1000', 'retries => ''{"max_attempts": 3}'''),
-        ROW (first_delay BETWEEN '1 s' AND max_delay AND max_delay <= '1 day',
+        ROW (first_seconds BETWEEN 1 AND max_seconds AND max_seconds <= 86400,
             '"first_delay" must be at least 1 s and at most "max_delay", and "max_delay" at most 1 day', retries_hint),
-        ROW (max_lateness > '0' AND max_lateness <= '36525 days', '"max_lateness" must be greater than 0 and at most 36525 days',
+        ROW (extract(epoch FROM max_lateness) > 0 AND extract(epoch FROM max_lateness) <= 36525 * 86400.0, '"max_lateness" must be greater than 0 and at most 36525 days',
             'max_lateness => ''1 min'''),
         ROW (awty_http_internal.is_status_list(success), '"success" must be a list of HTTP statuses', 'success => ''200-299,404'''),
         -- Encodes the value again and compares, because decode() accepts more spellings of base64 than the gateway
