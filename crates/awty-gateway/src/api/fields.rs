@@ -17,6 +17,9 @@ pub const HIDDEN: &str = "•••";
 /// Members of a JSON object, whose values are not parsed yet.
 pub type Object = BTreeMap<String, Box<RawValue>>;
 
+/// The database refuses more headers, because they are larger than 64 KiB as JSON.
+const MOST_HEADERS: usize = 8192;
+
 pub struct Fields {
     pub left: Object,
     /// At most [`MAX_FAULTS`]
@@ -144,6 +147,10 @@ impl Fields {
     pub fn headers(&mut self) -> Option<Value> {
         let otherwise = "is not an object of texts; write for example {\"X-From\": \"shop\"}";
         let headers: Object = self.take_as("headers", otherwise)?;
+        if headers.len() > MOST_HEADERS {
+            self.fault("headers", "are larger than 64 KiB; send large values in the body");
+            return None;
+        }
         let text = |(name, value): (String, Box<RawValue>)| {
             if let Err(why) = user_header(&name) {
                 self.fault("headers", why);

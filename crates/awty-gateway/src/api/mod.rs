@@ -41,10 +41,13 @@ pub use places::{CHANGES, READS};
 pub use problem::{Problem, shortened};
 pub use state::{Api, ApiConfig};
 
+use axum::Router;
+use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
-use axum::{Json, Router};
-use std::sync::Arc;
+use axum::response::IntoResponse;
+use std::sync::{Arc, LazyLock};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -83,8 +86,9 @@ pub fn whole() -> OpenApi {
 
 /// Returns this OpenAPI document.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "status", security(()), responses((status = 200, body = Object)))]
-pub async fn document() -> Json<OpenApi> {
-    Json(whole())
+pub async fn document() -> impl IntoResponse {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| whole().to_json().unwrap_or_default().into());
+    ([(CONTENT_TYPE, "application/json")], TEXT.clone())
 }
 
 pub fn router(api: Arc<Api>) -> Router {

@@ -1,6 +1,6 @@
 use super::answer::Called;
 use super::fail::Fail;
-use super::form::Form;
+use super::form::{Form, is_local};
 use super::rights;
 use super::session;
 use super::state::{Page, Visitor};
@@ -47,7 +47,7 @@ impl FromRequestParts<Arc<Page>> for Visit {
 
     async fn from_request_parts(parts: &mut Parts, page: &Arc<Page>) -> Result<Self, Fail> {
         let place = parts.uri.path_and_query().map_or("/", |place| place.as_str()).to_owned();
-        let next = || Fail::SignIn(if parts.method.is_safe() { place.clone() } else { "/".into() });
+        let next = || Fail::SignIn(if parts.method.is_safe() && is_local(&place) { place.clone() } else { "/".into() });
         let Some(token) = session::token(&parts.headers, page.secure) else {
             let site = parts.headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
             return Err(if parts.method == Method::GET && site == Some("cross-site") { Fail::Again } else { next() });

@@ -204,6 +204,8 @@ fn a_proxy_serves_the_page_below_a_path() {
     let nobody = Browser::of_nobody(&gateway);
     let sent_away = nobody.client.ask_with("GET", "/jobs", "", "X-Forwarded-Prefix: /ops/awty/\r\n");
     assert_eq!(sent_away.header("location"), "/ops/awty/login?next=%2Fjobs");
+    let long = nobody.client.ask("GET", &format!("/jobs?{}", "=".repeat(4_000)), "");
+    assert_eq!(long.header("location"), "/login");
     let fields = [("next", "/jobs"), ("token", &shop.token("app", "read"))];
     let entered =
         nobody.post_from("/login", &fields, "Sec-Fetch-Site: same-origin\r\nX-Forwarded-Prefix: /ops/awty\r\n");
