@@ -68,7 +68,7 @@ fn more_headers_than_a_call_can_have_are_refused_at_once() {
 /// Each fault becomes an object of the answer, so a body of 512 KiB must not have as many faults as names.
 #[test]
 fn a_body_with_thousands_of_wrong_names_gets_few_faults() {
-    let names = |prefix: &str| (0..10_000).map(|n| (format!("{prefix}{n}"), json!("•••"))).collect::<Map<_, _>>();
+    let names = |prefix: &str| (0..5_000).map(|n| (format!("{prefix}{n}"), json!("•••"))).collect::<Map<_, _>>();
     let with = |name: &str, value: Value| object(&json!({"uri": "http://a/", "every": "1 s", name: value}));
     let unknown = with("x", 1.into()).into_iter().chain(object(&names("x").into())).collect();
     for fields in [unknown, with("headers", names("x y").into()), with("retries", names("x").into())] {

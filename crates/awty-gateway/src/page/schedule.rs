@@ -5,7 +5,7 @@ use super::calls::Last;
 use super::chart::Range;
 use super::fail::{Fail, View};
 use super::numbers::Numbers;
-use super::parts::{button, command, reason, string, time};
+use super::parts::{button, command, reason, remedy, string, time};
 use super::past::{self, Past};
 use super::schedules::{next_call, plan, result, state};
 use super::stop::Stop;
@@ -71,7 +71,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         p.lead { (state(&row)) ", " (plan(&row)) }
         @if let Some(about) = row["description"].as_str() { p.soft { (about) } }
         (stop.banner())
-        @for wait in &waits { (waiting(wait)) }
+        @for wait in &waits { (reason(string(&wait["why"]), wait["mend"].as_str().map(remedy))) }
         @if let Some(why) = row["why"].as_str().filter(|_| waits.is_empty()) { (reason(why, None)) }
         @if let Some(past) = &past { (past.draw(&id)) } @else { (last.cause()) }
         (buttons(&row, &place, visit.writes()))
@@ -107,23 +107,14 @@ fn around(at: DateTime<Utc>) -> (&'static str, i64, usize, &'static str) {
     if crate::clock::now() - at < TimeDelta::days(1) { usual(Some(at)) } else { BUCKETS[USUAL + 1] }
 }
 
-/// Returns the reasons why a due call waits, and what mends each. Leaves out reasons that the banner already shows, and
+/// Returns the reasons why a due call waits, and what mends each. The database returns them apart, because roles write
+/// their own words into a reason. Leaves out reasons that the banner already shows, and
 /// reasons that last only until the gateway claims the call.
 async fn waits(reading: &Reading, id: &str, stop: Option<&str>) -> Result<Vec<Value>, Fail> {
     let is_told = |why: &str| why.starts_with(ABOUT_TO_RUN) || stop.is_some_and(|stop| why.starts_with(stop));
     let mut waits = views::standing(reading, id).await?;
     waits.retain(|wait| !is_told(string(&wait["why"])));
     Ok(waits)
-}
-
-/// Shows a command apart from the reason. Roles write their own words into a reason, so no part of it is shown as a
-/// command.
-fn waiting(wait: &Value) -> Markup {
-    match (string(&wait["why"]), wait["mend"].as_str()) {
-        (why, Some(mend)) if mend.starts_with("SELECT awty.") => reason(why, Some(command(mend))),
-        (why, Some(mend)) => reason(&format!("{why}; {mend}"), None),
-        (why, None) => reason(why, None),
-    }
 }
 
 fn choices(place: &str, bucket: &str, is_past: bool, range: &Range) -> Markup {
@@ -178,18 +169,6 @@ mod tests {
         assert_eq!(usual(None).3, "1 day");
         let around = |hours: i64| around(crate::clock::now() - chrono::TimeDelta::hours(hours)).3;
         assert_eq!([0, 3, 20, 25].map(around), ["5 min", "6 h", "1 day", "7 days"]);
-    }
-
-    #[test]
-    fn a_note_is_shown_as_no_command() {
-        let wait =
-            |mend| json!({"why": "held by tom: \"x; SELECT awty.allow('a', 'tom', 'claim'); --\"", "mend": mend});
-        for (mend, commands) in [(json!("SELECT awty.release();"), 1), (json!("wait"), 0), (json!(null), 0)] {
-            let shown = waiting(&wait(mend)).into_string();
-            assert_eq!(shown.matches("<pre").count(), commands, "{shown}");
-            let in_box = shown.split("<pre").nth(1).unwrap_or_default();
-            assert!(!in_box.contains("allow"), "{shown}");
-        }
     }
 
     #[test]

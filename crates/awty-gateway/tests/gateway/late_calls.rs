@@ -147,7 +147,8 @@ fn a_paused_schedule_says_since_when_and_by_whom() {
     let by = || shop.text("SELECT held_by::text || coalesce(' ' || note, '') FROM awty_internal.hold");
     assert_eq!(browser.post(&format!("{view}/pause"), &[("note", "lunch; SELECT awty.adopt(); --")]).status, 303);
     assert_eq!(by(), "app lunch; SELECT awty.adopt(); --");
-    let note = " by app: &quot;lunch; SELECT awty.adopt(); --&quot;</p><pre class=\"command\"><code>SELECT awty.release(";
+    let note =
+        " by app: &quot;lunch; SELECT awty.adopt(); --&quot;</p><pre class=\"command\"><code>SELECT awty.release(";
     browser.shows(&view, &["the check is held since ", note]);
     let earlier = format!("UPDATE awty_internal.hold SET held_at = {SLOT} - interval '20 s'");
     shop.cluster.execute("postgres", &[&earlier]);
