@@ -108,8 +108,8 @@ fn around(at: DateTime<Utc>) -> (&'static str, i64, usize, &'static str) {
 }
 
 /// Returns the reasons why a due call waits, and what mends each. The database returns them apart, because roles write
-/// their own words into a reason. Leaves out reasons that the banner already shows, and
-/// reasons that last only until the gateway claims the call.
+/// their own words into a reason. Leaves out reasons that the banner already shows, and reasons that last only until the
+/// gateway claims the call.
 async fn waits(reading: &Reading, id: &str, stop: Option<&str>) -> Result<Vec<Value>, Fail> {
     let is_told = |why: &str| why.starts_with(ABOUT_TO_RUN) || stop.is_some_and(|stop| why.starts_with(stop));
     let mut waits = views::standing(reading, id).await?;
