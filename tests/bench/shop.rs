@@ -39,8 +39,9 @@ impl Shop {
     }
 
     pub fn with_orders(settings: &[(&str, &str)], orders: u32) -> Self {
-        let builder =
-            SETTINGS.iter().chain(settings).fold(Cluster::builder(), |all, (name, value)| all.set(name, value));
+        // Clusters of tests have fsync off.
+        let builder = Cluster::builder().set("fsync", "on");
+        let builder = SETTINGS.iter().chain(settings).fold(builder, |all, (name, value)| all.set(name, value));
         let shop = Shop { cluster: builder.start() };
         shop.cluster.execute("postgres", &["CREATE ROLE shop LOGIN", "CREATE ROLE other LOGIN"]);
         shop.furnish("postgres", orders);

@@ -24,7 +24,8 @@ impl Place {
     }
 
     pub fn open_with(more: &[(&str, &str)]) -> Self {
-        let settings = [("shared_buffers", "1GB"), ("max_wal_size", "8GB"), ("jit", "off")];
+        // Clusters of tests have fsync off.
+        let settings = [("fsync", "on"), ("shared_buffers", "1GB"), ("max_wal_size", "8GB"), ("jit", "off")];
         let all = settings.iter().chain(more);
         let cluster = all.fold(Cluster::builder(), |all, (name, value)| all.set(name, value)).start();
         cluster.create_gateway(&["app"]);
