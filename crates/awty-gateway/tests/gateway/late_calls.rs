@@ -154,7 +154,10 @@ fn a_paused_schedule_says_since_when_and_by_whom() {
     shop.cluster.execute("postgres", &[&earlier]);
     let then = asked(&shop, SLOT);
     let sentence = "This schedule is paused since ";
-    browser.shows(&format!("{view}?at={}", encoded(&then)), &["</span> No.</span>", sentence, " by app: “lunch; "]);
+    browser.shows(
+        &format!("{view}?at={}", encoded(&then)),
+        &["</span> No.</span>", sentence, " by app: “lunch; SELECT awty.adopt(); --”."],
+    );
     assert_eq!(browser.post(&format!("{view}/resume"), &[]).status, 303);
     assert!(!browser.shows(&view, &[]).contains("held since"), "the schedule is not paused");
     shop.app(&format!(
