@@ -52,20 +52,16 @@ pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
 }
 
 pub fn by_name(name: &str) -> Vec<Procedure> {
-    let wanted = name_datum(name);
+    let mut wanted = pg_sys::NameData::default();
+    // SAFETY: `namestrcpy` cuts a text that is too long.
+    unsafe { pg_sys::namestrcpy(&mut wanted, text::server(name).as_ptr()) };
     let index = pg_sys::ProcedureNameArgsNspIndexId.into();
     let column = pg_sys::Anum_pg_proc_proname;
     scan(index, column, pg_sys::F_NAMEEQ, pg_sys::Datum::from(&raw const wanted))
 }
 
-fn name_datum(name: &str) -> pg_sys::NameData {
-    let mut wanted = pg_sys::NameData::default();
-    // SAFETY: `namestrcpy` cuts a text that is too long.
-    unsafe { pg_sys::namestrcpy(&mut wanted, text::server(name).as_ptr()) };
-    wanted
-}
-
-/// Looks up a function of awty's. Uses PostgreSQL's cache, because these functions are looked up often and are small.
+/// Looks up a function of awty's by PostgreSQL's cache. The other functions here do without the cache, which keeps the
+/// bodies of all functions that were looked up.
 pub fn by_signature(name: &str, args: &[pg_sys::Oid], namespace: pg_sys::Oid) -> Option<Procedure> {
     let wanted = text::server(name);
     // SAFETY: the keys outlive the search, and `tuple` is read before its release.
@@ -86,7 +82,6 @@ pub fn by_signature(name: &str, args: &[pg_sys::Oid], namespace: pg_sys::Oid) ->
     }
 }
 
-/// Reads pg_proc itself, because PostgreSQL's cache would keep the bodies of all functions that were looked up.
 fn scan(index: pg_sys::Oid, column: u32, equals: u32, wanted: pg_sys::Datum) -> Vec<Procedure> {
     // SAFETY: a transaction is open, `wanted` outlives the scan, and each tuple is read before the next.
     unsafe {

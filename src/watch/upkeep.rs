@@ -26,20 +26,14 @@ pub fn repair(_now: Time) {
     // The result is never `Unseen`, because only an old snapshot can hide an open alert, and an inspection takes a new
     // snapshot.
     let until = Some(clock::mono().plus(LONGEST));
-    for_each(rule::without_table(PIECE).into_iter(), |name: &Text| {
-        if clock::is_past(until) {
-            return Some(());
-        }
-        unless_locked(|| drop(end_rule::without_table(name)))
-    });
+    let ended = rule::without_table(PIECE).into_iter().take_while(|_| !clock::is_past(until));
+    for_each(ended, |name: &Text| unless_locked(|| drop(end_rule::without_table(name))));
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.rules_repaired));
     let (piece, until) = (rule::piece(after, PIECE), Some(clock::mono().plus(LONGEST)));
     let (is_end, last) = (piece.len() < PIECE, Cell::new(i64::MIN));
-    for_each(piece.into_iter().map(|rule| (rule.role, rule)), |rule| {
-        if clock::is_past(until) {
-            return Some(());
-        }
+    let piece = piece.into_iter().take_while(|_| !clock::is_past(until));
+    for_each(piece.map(|rule| (rule.role, rule)), |rule| {
         last.set(rule.number);
         table::describe(rule.relation).map_or(Some(()), |table| mend_functions(&rule.name, &table))
     });
