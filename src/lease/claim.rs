@@ -13,7 +13,7 @@ use crate::failpoint::failpoint;
 use crate::figures::account::Account;
 use crate::pg::rows::Sink;
 use crate::pg::text::Text;
-use crate::pg::{catalog, claim_lock, clock, relations};
+use crate::pg::{catalog, claim_lock, clock, random, relations};
 use crate::run::book;
 use crate::settings;
 use crate::shmem::{self, State, wakeup};
@@ -251,7 +251,7 @@ impl Claim<'_> {
             worker: self.worker,
             role: job.role,
             lease: Lease::begin(clock::now(), job.options.limits.timeout, terms.heartbeat),
-            numbers: due.iter().map(|_| claim_lock::random()).collect(),
+            numbers: due.iter().map(|_| random::number()).collect(),
             ids: due.iter().map(|due| due.id).collect(),
             keys: due.iter().map(key_of).collect(),
         };

@@ -18,6 +18,7 @@ pub mod jsonb;
 pub mod owner;
 pub mod partition;
 pub mod procedure;
+pub mod random;
 pub mod relations;
 pub mod report;
 pub mod reraise;

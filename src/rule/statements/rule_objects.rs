@@ -9,12 +9,12 @@ use super::rule;
 use super::rule_function::{self, StoredFunction};
 use super::watched::{NEW_ROWS, RowFunction, Source};
 use crate::error::{Error, WatchError, log, quote};
-use crate::pg::claim_lock;
 use crate::pg::column::Column;
 use crate::pg::deletion;
 use crate::pg::expression::Expression;
 use crate::pg::owner::{as_owner, set_local};
 use crate::pg::procedure::{self, Procedure};
+use crate::pg::random;
 use crate::pg::role::as_role;
 use crate::pg::sql_function::{self, NewFunction};
 use crate::pg::table::{Described, Kind, quoted};
@@ -315,7 +315,7 @@ pub fn drop_all(rule: &Text, table: &Described) {
 /// because the objects that use it would run the code of a new owner.
 fn set_free(rule: &Text, function: &Procedure, table: &Described) {
     // Another role could take a name that it can guess.
-    let name = format!("awty_left_{}", claim_lock::random());
+    let name = format!("awty_left_{}", random::number());
     as_owner(|| command(&format!("ALTER FUNCTION {} RENAME TO {name}", function.signature())));
     let Some(free) = procedure::by_oid(function.oid).filter(|function| function.name == name) else {
         raise_renamed(table) // the command has altered another function
