@@ -10,7 +10,7 @@ use crate::pg::role::as_role;
 use crate::pg::subtransaction::kept_if_ok;
 use crate::pg::table;
 use crate::pg::text::Text;
-use crate::pg::{catalog, clock};
+use crate::pg::{catalog, clock, table_lock};
 use crate::rule::Watched;
 use crate::rule::statements::rule::{self, Rule, Walk};
 use crate::rule::statements::watched::WatchedRow;
@@ -34,6 +34,9 @@ pub fn go_on(rule: &Rule, now: Time) {
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let adds_rows = rule.walk.adds_rows();
+    // Locks the table before the rule and its checks, as clients do that change the table. The opposite order could
+    // deadlock.
+    table_lock::against_changes(watched.source.table.oid);
     match rule.walk {
         Walk::Done => return None,
         Walk::Again if !rule.walk_after.as_ref().is_none_or(rule::have_ended) => return Some(later(now, POLL)),

@@ -104,6 +104,28 @@ fn no_alert_outlives_its_table_or_rule_for_want_of_a_snapshot() {
     }
 }
 
+/// The client has locked the table, and the walk of a changed rule waits for it.
+#[test]
+fn a_client_that_changes_the_table_does_not_deadlock_with_a_walk() {
+    let shop = watched("");
+    shop.run("INSERT INTO shop.orders VALUES (1)");
+    let replace = |hours: u32| {
+        format!("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '{hours} hours', replace => true)")
+    };
+    for (hours, statement) in [(4, replace(5)), (6, "UPDATE shop.orders SET placed_at = now()".to_owned())] {
+        shop.run(&format!("SELECT awty.pause('orders'); {}", replace(hours)));
+        let mut client = shop.client();
+        client.batch_execute("BEGIN; LOCK TABLE shop.orders").unwrap();
+        shop.run("SELECT awty.resume('orders')");
+        let waits = "SELECT count(*) = 1 FROM pg_locks WHERE relation = 'shop.orders'::regclass AND NOT granted";
+        shop.await_true("the walk to wait", waits);
+        let written = client.batch_execute(&format!("{statement}; COMMIT"));
+        assert!(written.is_ok(), "{statement}: {written:?}");
+        super::await_walked(&shop);
+    }
+    shop.await_true("the check to move", "SELECT next_check_at - now() > interval '5 hours' FROM awty.future_job");
+}
+
 #[test]
 fn a_prepared_write_decides_when_it_is_committed() {
     let shop =
