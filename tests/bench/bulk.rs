@@ -1,8 +1,8 @@
+use crate::cpu::session;
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};
-use crate::stats::{Pairs, median};
-use std::time::Instant;
+use crate::stats::{Pairs, Spent, median};
 
 const SET_UP: &str = "
 CREATE TABLE shop.plain (LIKE awty.future_job INCLUDING ALL);
@@ -16,19 +16,17 @@ const PLAIN: &str = "
     SELECT 'one', 'orders', id::text, placed_at + interval '3 hours', placed_at + interval '3 hours', 'shop'::regrole, now() FROM shop.placed";
 const EMPTY: &str = "SELECT awty.cancel_many('orders', array_agg(entity_key), 'one') FROM awty.future_job";
 
-fn timed(shop: &Shop, n: u32, statement: &str) -> f64 {
+fn timed(shop: &Shop, n: u32, statement: &str) -> Spent {
     shop.cluster.execute("postgres", &["TRUNCATE shop.plain, awty.future_job, awty.future_job_history", "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");
-    let began = Instant::now();
-    client.batch_execute(statement).unwrap();
-    let seconds = began.elapsed().as_secs_f64();
+    let spent = session(&mut client, |client| client.batch_execute(statement).unwrap());
     let sql = "SELECT (SELECT count(*) FROM awty.future_job) + (SELECT count(*) FROM shop.plain)";
     assert_eq!(
         one(&mut shop.client("postgres"), sql, &[]).get::<_, i64>(0),
         i64::from(n),
         "rows written by {statement}"
     );
-    seconds
+    spent
 }
 
 pub fn bulk(options: &Options) -> Outcome {
@@ -38,22 +36,21 @@ pub fn bulk(options: &Options) -> Outcome {
     let fill = format!("INSERT INTO shop.placed SELECT i, now() + interval '1 day' FROM generate_series(1, {n}) AS i");
     shop.cluster.execute("postgres", &[SET_UP, &fill, "VACUUM ANALYZE shop.placed"]);
     let what = "awty.schedule_many()";
-    let times = Pairs::measure(what, options.rounds(), || timed(&shop, n, MANY), || timed(&shop, n, PLAIN));
+    let times = Pairs::with_cpu(what, options.rounds(), || timed(&shop, n, MANY), || timed(&shop, n, PLAIN));
     let each = |seconds: &[f64]| readable(median(seconds) / f64::from(n) * 1e6);
     let detail = format!(
         "awty {} µs, plain {} µs a check; {} checks",
-        each(&times.ours),
-        each(&times.theirs),
+        each(&times[0].ours),
+        each(&times[0].theirs),
         readable(f64::from(n))
     );
     let what = [what, "one INSERT … SELECT of the same rows"];
-    outcome.ratio(what, &times, Wanted::AtMost(1.15), detail);
+    outcome.ratios(what, &times, Wanted::AtMost(1.15), detail);
     let mut cancel = Vec::new();
     for _ in 0..options.rounds() {
         timed(&shop, n, MANY);
-        let began = Instant::now();
-        shop.cluster.client("postgres", "shop").batch_execute(EMPTY).unwrap();
-        cancel.push(began.elapsed().as_secs_f64());
+        let mut client = shop.cluster.client("postgres", "shop");
+        cancel.push(session(&mut client, |client| client.batch_execute(EMPTY).unwrap()).clock);
     }
     outcome.note(format!("awty.cancel_many() takes {} µs a check, with its row of history.", each(&cancel)));
     outcome

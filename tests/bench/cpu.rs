@@ -6,12 +6,13 @@
 use crate::deadlines::{cpu, used_by};
 use crate::progress::say;
 use crate::results::readable;
-use crate::shop::Shop;
-use crate::stats::{median, spread};
+use crate::shop::{Shop, one};
+use crate::stats::{Spent, median, spread};
+use awty_testkit::postgres::Client;
 use std::collections::HashMap;
 use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CHECKS: u32 = 5_000;
 /// Minimum of the estimated noise. Without a minimum, a few measurements that agree by chance would turn any slowdown
@@ -65,14 +66,18 @@ fn measure() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the CPU time of the workers for each check. Reads the CPU time every 2 ms, because the CPU time of a worker
-/// is lost when the worker ends.
-fn of_workers(shop: &Shop, run: impl FnOnce()) -> f64 {
-    let workers = || shop.cluster.pids("awty worker");
+/// Returns the seconds of CPU time that the workers take meanwhile. Reads the CPU time every 2 ms, because the CPU time
+/// of a worker is lost when the worker ends.
+pub fn of_workers<T>(shop: &Shop, run: impl FnOnce() -> T) -> (T, f64) {
+    let mut client = shop.client("postgres");
+    let mut workers = || -> Vec<i32> {
+        let sql = "SELECT pid FROM pg_stat_activity WHERE backend_type LIKE 'awty worker%'";
+        client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+    };
     let before: HashMap<i32, f64> = workers().into_iter().filter_map(|pid| Some((pid, used_by(pid)?))).collect();
     let mut after = before.clone();
     let (end, is_over) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
+    let done = std::thread::scope(|scope| {
         scope.spawn(|| {
             let is_over = is_over;
             loop {
@@ -86,21 +91,36 @@ fn of_workers(shop: &Shop, run: impl FnOnce()) -> f64 {
                 }
             }
         });
-        run();
+        let done = run();
         drop(end);
+        done
     });
     let spent = after.into_iter().map(|(pid, used)| used - before.get(&pid).copied().unwrap_or(0.0));
-    spent.sum::<f64>() / f64::from(CHECKS)
+    (done, spent.sum::<f64>() / 1e6)
+}
+
+/// Measures the time that `run` takes, and the CPU time of the client's server process.
+pub fn session<T>(client: &mut Client, run: impl FnOnce(&mut Client) -> T) -> Spent {
+    let pid: i32 = one(client, "SELECT pg_backend_pid()", &[]).get(0);
+    let used = || used_by(pid).unwrap() / 1e6;
+    let (before, began) = (used(), Instant::now());
+    run(client);
+    Spent { clock: began.elapsed().as_secs_f64(), cpu: used() - before }
+}
+
+/// Returns the CPU time of the workers in microseconds for each check.
+fn for_each(shop: &Shop, run: impl FnOnce()) -> f64 {
+    of_workers(shop, run).1 * 1e6 / f64::from(CHECKS)
 }
 
 fn a_check(shop: &Shop) -> f64 {
-    of_workers(shop, || {
+    for_each(shop, || {
         shop.run_due("postgres", &["one"], CHECKS);
     })
 }
 
 fn occurrence(shop: &Shop) -> f64 {
-    of_workers(shop, || {
+    for_each(shop, || {
         crate::again::run_slot(shop, CHECKS);
     })
 }

@@ -1,9 +1,9 @@
+use crate::cpu::session;
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};
-use crate::stats::{Pairs, median};
+use crate::stats::{Pairs, Spent, median};
 use awty_testkit::postgres::Client;
-use std::time::Instant;
 
 /// The second table's trigger executes INSERT … ON CONFLICT on a copy of awty.future_job with all constraints and
 /// indexes. Unlike `awty.schedule()`, the trigger does not round the check's time.
@@ -35,16 +35,14 @@ RESET ROLE";
 const AGAINST: &str = "the same with a plain INSERT … ON CONFLICT";
 const AT_MOST: Wanted = Wanted::AtMost(1.3);
 
-fn timed(shop: &Shop, orders: &str, n: u32, place: impl Fn(&mut Client, &str, u32)) -> f64 {
+fn timed(shop: &Shop, orders: &str, n: u32, place: impl Fn(&mut Client, &str, u32)) -> Spent {
     let empty = "TRUNCATE shop.watched, shop.unwatched, shop.plain, awty.future_job";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");
-    let began = Instant::now();
-    place(&mut client, orders, n);
-    let seconds = began.elapsed().as_secs_f64();
+    let spent = session(&mut client, |client| place(client, orders, n));
     let sql = "SELECT (SELECT count(*) FROM awty.future_job) + (SELECT count(*) FROM shop.plain)";
     assert_eq!(one(&mut shop.client("postgres"), sql, &[]).get::<_, i64>(0), i64::from(n), "rows written by {orders}");
-    seconds
+    spent
 }
 
 fn each_in_a_transaction(client: &mut Client, orders: &str, n: u32) {
@@ -72,16 +70,16 @@ pub fn insert(options: &Options) -> Outcome {
         ("INSERT … SELECT in bulk", options.size(50_000, 1_000_000), in_one_statement),
     ];
     for (what, n, place) in ways {
-        let times = Pairs::measure(
+        let times = Pairs::with_cpu(
             what,
             options.rounds(),
             || timed(&shop, "shop.watched", n, place),
             || timed(&shop, "shop.unwatched", n, place),
         );
         let each = |seconds: &[f64]| readable(median(seconds) / f64::from(n) * 1e6);
-        let (ours, theirs) = (each(&times.ours), each(&times.theirs));
+        let (ours, theirs) = (each(&times[0].ours), each(&times[0].theirs));
         let detail = format!("awty {ours} µs, plain {theirs} µs; {} orders", readable(f64::from(n)));
-        outcome.ratio([what, AGAINST], &times, AT_MOST, detail);
+        outcome.ratios([what, AGAINST], &times, AT_MOST, detail);
     }
     outcome
 }

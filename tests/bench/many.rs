@@ -1,3 +1,4 @@
+use crate::cpu::session;
 use crate::options::Options;
 use crate::pending::fill;
 use crate::progress::say;
@@ -5,7 +6,6 @@ use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one, sleep_until};
 use crate::stats::{Pairs, median, spread};
 use chrono::{DateTime, Utc};
-use std::time::Instant;
 
 pub fn entity(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("entity");
@@ -25,18 +25,17 @@ pub fn entity(options: &Options) -> Outcome {
     for (what, call) in [("replacing", again), ("cancelling", "awty.cancel('later', key)")] {
         let run = |database: &str, pending: u32| {
             let mut client = shop.client(database);
-            let began = Instant::now();
-            one(&mut client, &format!("SELECT count({call}) {}", keys(pending)), &[]);
-            let seconds = began.elapsed().as_secs_f64();
+            let calls = format!("SELECT count({call}) {}", keys(pending));
+            let spent = session(&mut client, |client| one(client, &calls, &[]));
             one(&mut client, &format!("SELECT count({again}) {}", keys(pending)), &[]);
             client.batch_execute("VACUUM awty.future_job").unwrap();
-            seconds
+            spent
         };
-        let pairs = Pairs::measure(what, options.rounds(), || run("many", many), || run("few", few));
+        let pairs = Pairs::with_cpu(what, options.rounds(), || run("many", many), || run("few", few));
         let each = |seconds: &[f64]| readable(median(seconds) / f64::from(times) * 1e6);
-        let detail = format!("{} µs each, {} µs with few", each(&pairs.ours), each(&pairs.theirs));
+        let detail = format!("{} µs each, {} µs with few", each(&pairs[0].ours), each(&pairs[0].theirs));
         let [many, few] = [many, few].map(|pending| format!("{} pending", readable(pending.into())));
-        outcome.ratio(
+        outcome.ratios(
             [&format!("{what} a check by its entity with {many}"), &format!("with {few}")],
             &pairs,
             Wanted::Nothing,
@@ -60,15 +59,15 @@ pub fn roles(options: &Options) -> Outcome {
         shop.cluster.execute("postgres", &[&register]);
     }
     let jobs: Vec<&str> = names.iter().map(String::as_str).collect();
-    let times = Pairs::measure(
+    let times = Pairs::with_cpu(
         &format!("{roles} roles, one"),
         options.rounds(),
-        || shop.run_due("postgres", &jobs, n).seconds,
-        || shop.run_due("postgres", &["one"], n).seconds,
+        || shop.run_due("postgres", &jobs, n).spent,
+        || shop.run_due("postgres", &["one"], n).spent,
     );
-    let [ours, theirs] = [&times.ours, &times.theirs].map(|seconds| readable(median(seconds) * 1e3));
+    let [ours, theirs] = [&times[0].ours, &times[0].theirs].map(|seconds| readable(median(seconds) * 1e3));
     let detail = format!("{ours} ms from the first start to the last end, {theirs} ms; {} checks", readable(n.into()));
-    outcome.ratio([&format!("time for {roles} roles due in one slot"), "one role"], &times, Wanted::Nothing, detail);
+    outcome.ratios([&format!("time for {roles} roles due in one slot"), "one role"], &times, Wanted::Nothing, detail);
     outcome
 }
 

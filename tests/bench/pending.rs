@@ -30,16 +30,16 @@ pub fn pending(options: &Options) -> Outcome {
         shop.add(&database, crate::shop::ORDERS);
         fill(&shop, &database, *number);
     }
-    let run = |number: u32| shop.run_due(&name(number), &["one"], due).seconds;
+    let run = |number: u32| shop.run_due(&name(number), &["one"], due).spent;
     let mut points = Vec::new();
     for number in &numbers[1..] {
         let what = format!("{} due with {} pending", readable(f64::from(due)), readable(f64::from(*number)));
-        let times = Pairs::measure(&what, options.rounds(), || run(*number), || run(numbers[0]));
-        let detail = rates(due, ["with many", "with few"], &times);
-        points.push((f64::from(numbers[0]), median(&times.theirs) * 1e3));
-        points.push((f64::from(*number), median(&times.ours) * 1e3));
+        let times = Pairs::with_cpu(&what, options.rounds(), || run(*number), || run(numbers[0]));
+        let detail = rates(due, ["with many", "with few"], &times[0]);
+        points.push((f64::from(numbers[0]), median(&times[0].theirs) * 1e3));
+        points.push((f64::from(*number), median(&times[0].ours) * 1e3));
         let against = format!("with {} pending", readable(f64::from(numbers[0])));
-        outcome.ratio([&what, &against], &times, Wanted::AtMost(1.15), detail);
+        outcome.ratios([&what, &against], &times, Wanted::AtMost(1.15), detail);
     }
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup_by_key(|point| point.0);
@@ -63,22 +63,22 @@ pub fn snapshot(options: &Options) -> Outcome {
     let n = options.size(20_000, 200_000);
     let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
     let mut tenths = Vec::new();
-    let times = Pairs::measure(
+    let times = Pairs::with_cpu(
         "an old snapshot, none",
         options.rounds(),
         || {
             let mut holder = shop.client("postgres");
             holder.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM shop.orders LIMIT 1").unwrap();
-            let seconds = shop.run_due("postgres", &["one"], n).seconds;
+            let spent = shop.run_due("postgres", &["one"], n).spent;
             tenths.push(last_tenth_by_first(&shop));
             holder.batch_execute("COMMIT").unwrap();
-            seconds
+            spent
         },
-        || shop.run_due("postgres", &["one"], n).seconds,
+        || shop.run_due("postgres", &["one"], n).spent,
     );
-    let detail = rates(n, ["with", "without"], &times);
+    let detail = rates(n, ["with", "without"], &times[0]);
     let what = ["due checks/s while another session holds an old snapshot", "without"];
-    outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.8), detail);
+    outcome.ratios(what, &speeds(times), Wanted::AtLeast(0.8), detail);
     let what = ["there: time for the last tenth", "time for the first tenth"];
     outcome.value(what, median(&tenths), "×", Wanted::AtMost(1.0), String::new());
     outcome.note("the last tenth by the first should be at most 1; by chance it is above about as often as below.");

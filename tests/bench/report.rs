@@ -112,9 +112,12 @@ pub fn table(outcomes: &[Outcome]) -> String {
     if minutes > 0.0 {
         let _ = writeln!(text, "To measure it took {} minutes in all.\n", readable(minutes));
     }
-    text.push_str("| row | measured | against | figure | least to most | wanted | | absolute |\n|---|---|---|--:|---|---|---|---|\n");
+    let has_cpu = outcomes.iter().flat_map(|outcome| &outcome.figures).any(|figure| figure.cpu.is_some());
+    let [cpu, line_below] = if has_cpu { [" by CPU time |", "--:|"] } else { [""; 2] };
+    let _ = writeln!(text, "| row | measured | against | figure | least to most |{cpu} wanted | | absolute |");
+    let _ = writeln!(text, "|---|---|---|--:|---|{line_below}---|---|---|");
     for outcome in outcomes {
-        outcome.figures.iter().for_each(|figure| text.push_str(&line(&outcome.row, figure)));
+        outcome.figures.iter().for_each(|figure| text.push_str(&line(&outcome.row, figure, has_cpu)));
     }
     for outcome in outcomes {
         outcome.notes.iter().for_each(|note| {
@@ -137,9 +140,11 @@ fn item(text: &str) -> String {
     wrap(text).trim_end().replace('\n', indent)
 }
 
-fn line(row: &str, figure: &Figure) -> String {
-    let Figure { what, against, value, unit, spread, wanted, detail } = figure;
+fn line(row: &str, figure: &Figure, has_cpu: bool) -> String {
+    let Figure { what, against, value, unit, spread, cpu, wanted, detail } = figure;
     let spread = spread.map_or(String::new(), |[low, high]| format!("{} to {}", readable(low), readable(high)));
+    let cpu = cpu.map_or(String::new(), |cpu| format!("{} {unit}", readable(cpu)));
+    let cpu = if has_cpu { format!(" {cpu} |") } else { String::new() };
     let limit = match wanted {
         Wanted::AtLeast(least) => format!("≥ {least} {unit}"),
         Wanted::AtMost(most) => format!("≤ {most} {unit}"),
@@ -147,7 +152,7 @@ fn line(row: &str, figure: &Figure) -> String {
     };
     let verdict = wanted.is_met_by(*value).map_or("", |met| if met { "met" } else { "**short**" });
     format!(
-        "| {row} | {what} | {against} | {} {unit} | {spread} | {limit} | {verdict} | {detail} |\n",
+        "| {row} | {what} | {against} | {} {unit} | {spread} |{cpu} {limit} | {verdict} | {detail} |\n",
         readable(*value)
     )
 }
@@ -179,8 +184,11 @@ mod tests {
         let pairs = Pairs { ours: vec![1.0], theirs: vec![2.0] };
         outcome.ratio(["speed", "the ceiling"], &pairs, Wanted::AtLeast(0.7), "1/s".into());
         outcome.ratio(["time", "the ceiling"], &pairs, Wanted::AtMost(0.7), "1/s".into());
+        let quarters = || Pairs { ours: vec![1.0], theirs: vec![4.0] };
+        outcome.ratios(["time", "the loop"], &[quarters(), quarters()], Wanted::Nothing, String::new());
         let table = table(&[outcome]);
-        assert!(table.contains("| 0.50 × | 0.50 to 0.50 | ≥ 0.7 × | **short** |"), "{table}");
+        assert!(table.contains("| 0.50 × | 0.50 to 0.50 |  | ≥ 0.7 × | **short** |"), "{table}");
         assert!(table.contains("| ≤ 0.7 × | met |"), "{table}");
+        assert!(table.contains("| 0.25 × | 0.25 to 0.25 | 0.25 × |"), "{table}");
     }
 }

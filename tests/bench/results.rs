@@ -27,6 +27,9 @@ pub struct Figure {
     pub value: f64,
     pub unit: String,
     pub spread: Option<[f64; 2]>,
+    /// The same ratio by CPU time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<f64>,
     pub wanted: Wanted,
     pub detail: String,
 }
@@ -98,14 +101,23 @@ impl Outcome {
             value: median(&ratios),
             unit: "×".into(),
             spread: Some(spread(&ratios)),
+            cpu: None,
             wanted,
             detail,
         });
     }
 
+    /// Adds a ratio by the clock, beside that of the same pairs by CPU time.
+    pub fn ratios(&mut self, what: [&str; 2], [clock, cpu]: &[Pairs; 2], wanted: Wanted, detail: String) {
+        self.ratio(what, clock, wanted, detail);
+        if let Some(figure) = self.figures.last_mut() {
+            figure.cpu = Some(median(&cpu.ratios()));
+        }
+    }
+
     pub fn value(&mut self, [what, against]: [&str; 2], value: f64, unit: &str, wanted: Wanted, detail: String) {
         let (what, against, unit) = (what.into(), against.into(), unit.into());
-        self.figures.push(Figure { what, against, value, unit, spread: None, wanted, detail });
+        self.figures.push(Figure { what, against, value, unit, spread: None, cpu: None, wanted, detail });
     }
 }
 

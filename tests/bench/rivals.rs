@@ -20,13 +20,13 @@ struct Rival {
 const RIVALS: [Rival; 2] = [
     Rival {
         name: "graphile-worker",
-        at_least: 5.0,
+        at_least: 4.0,
         settings: &[[1, 500], [4, 500], [12, 500], [24, 1000]],
         forget: "DROP SCHEMA IF EXISTS graphile_worker CASCADE",
     },
     Rival {
         name: "pg-boss",
-        at_least: 8.0,
+        at_least: 4.5,
         settings: &[[4, 100], [4, 500], [12, 500], [12, 2000]],
         forget: "DROP SCHEMA IF EXISTS pgboss CASCADE",
     },
@@ -88,19 +88,23 @@ impl Rival {
         let n = options.size(5_000, 50_000);
         let version = version(self.name)?;
         let settings = self.best(shop, n)?;
-        let ways = [("on", Wanted::AtLeast(self.at_least)), ("off", Wanted::Nothing)];
-        for (commit, wanted) in ways.into_iter().take(if options.full { 2 } else { 1 }) {
+        let wanted = Wanted::AtLeast(self.at_least);
+        let ways =
+            [("one worker", "on", wanted), ("two workers", "on", wanted), ("one worker", "off", Wanted::Nothing)];
+        for (workers, commit, wanted) in ways.into_iter().take(if options.full { 3 } else { 2 }) {
+            shop.set("awty.max_workers_per_role", if workers == "two workers" { "2" } else { "1" });
             let times = Pairs::measure(
-                &format!("one worker, {} with synchronous_commit {commit}", self.name),
+                &format!("{workers}, {} with synchronous_commit {commit}", self.name),
                 options.rounds(),
-                || shop.run_due("postgres", &["one"], n).seconds,
+                || shop.run_due("postgres", &["one"], n).spent.clock,
                 || self.run(shop, n, settings, commit).unwrap_or_else(|error| panic!("{}: {error}", self.name)),
             );
             let [at_once, fetched] = settings;
             let detail =
                 format!("{}; {at_once} at once, {fetched} fetched at a time", rates(n, ["awty", self.name], &times));
             let against = format!("{} {version}, synchronous_commit {commit}", self.name);
-            outcome.ratio(["due checks/s, one worker", &against], &speeds(times), wanted, detail);
+            let [times] = speeds([times]);
+            outcome.ratio([&format!("due checks/s, {workers}"), &against], &times, wanted, detail);
         }
         Ok(())
     }

@@ -4,6 +4,8 @@
 //! Invariant: a measurement starts after VACUUM and a checkpoint, and panics if a check has not ended. awty's times
 //! come from awty's history, so that they do not include the client's time.
 
+use crate::cpu::{of_workers, session};
+use crate::stats::Spent;
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};
 use chrono::{DateTime, Utc};
@@ -29,7 +31,7 @@ pub struct Shop {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Ran {
-    pub seconds: f64,
+    pub spent: Spent,
     pub wal: f64,
 }
 
@@ -78,6 +80,12 @@ impl Shop {
         self.cluster.await_sql("postgres", &format!("{name} to be {value}"), &sql);
     }
 
+    /// PostgreSQL wakes the WAL writer for nearly each asynchronous commit before 17, so the goals differ.
+    pub fn goal(&self, before_17: f64, since_17: f64) -> f64 {
+        let sql = "SELECT current_setting('server_version_num')::int >= 170000";
+        if self.cluster.value("postgres", sql) { since_17 } else { before_17 }
+    }
+
     pub fn tidy(&self, database: &str) {
         let statements = ["TRUNCATE awty.future_job_history, shop.alert", "VACUUM awty.future_job", "CHECKPOINT"];
         self.cluster.execute(database, &statements);
@@ -108,8 +116,10 @@ impl Shop {
             self.tidy(database);
         };
         let wal = wal_position(&mut client);
-        sleep_until(&mut client, slot);
-        self.await_done(&mut client, &last);
+        let ((), cpu) = of_workers(self, || {
+            sleep_until(&mut client, slot);
+            self.await_done(&mut client, &last);
+        });
         let sql = "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8, count(*), \
                    count(*) FILTER (WHERE outcome <> 'done'), (SELECT count(*) FROM shop.alert) FROM awty.future_job_history";
         let counted = poll("all checks to be in the history", PATIENCE, || {
@@ -120,7 +130,7 @@ impl Shop {
         let row = counted.unwrap_or_else(|message| panic!("{message}"));
         let (bad, alerts): (i64, i64) = (row.get(2), row.get(3));
         assert_eq!((bad, alerts), (0, i64::from(n / 10)), "checks that were not done, and alerts");
-        Ran { seconds: row.get(0), wal: wal_position(&mut client) - wal }
+        Ran { spent: Spent { clock: row.get(0), cpu }, wal: wal_position(&mut client) - wal }
     }
 
     pub fn await_done(&self, client: &mut Client, checks: &[i64]) {
@@ -159,16 +169,14 @@ impl Shop {
             .map(|(session, job)| (session.prepare(statement).unwrap(), session, job))
             .collect();
         let began = Instant::now();
-        std::thread::scope(|scope| {
-            let run = |(statement, session, job): (_, &mut Client, &&str)| {
-                session.execute(&statement, &[&slot, job]).unwrap()
+        let cpu = std::thread::scope(|scope| {
+            let run = |(statement, client, job): (_, &mut Client, &&str)| {
+                session(client, |client| client.execute(&statement, &[&slot, job]).unwrap()).cpu
             };
             let others: Vec<_> = prepared.into_iter().map(|session| scope.spawn(move || run(session))).collect();
-            others.into_iter().for_each(|other| {
-                other.join().unwrap();
-            });
+            others.into_iter().map(|other| other.join().unwrap()).sum::<f64>()
         });
-        let seconds = began.elapsed().as_secs_f64();
+        let spent = Spent { clock: began.elapsed().as_secs_f64(), cpu };
         let mut client = sessions.swap_remove(0);
         let wal = wal_position(&mut client) - wal;
         let sql = "SELECT (SELECT count(*) FROM awty.future_job_history), (SELECT count(*) FROM shop.alert)";
@@ -178,7 +186,7 @@ impl Shop {
             (i64::from(n), i64::from(alerts)),
             "history rows and alerts"
         );
-        Ran { seconds, wal }
+        Ran { spent, wal }
     }
 }
 

@@ -17,6 +17,13 @@ pub fn spread(values: &[f64]) -> [f64; 2] {
     values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(*value), high.max(*value)])
 }
 
+/// In seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Spent {
+    pub clock: f64,
+    pub cpu: f64,
+}
+
 pub struct Pairs {
     pub ours: Vec<f64>,
     pub theirs: Vec<f64>,
@@ -32,6 +39,23 @@ impl Pairs {
             pairs.theirs.push(their);
         }
         pairs
+    }
+
+    /// Returns the pairs by the clock, and the same pairs by CPU time.
+    pub fn with_cpu(
+        what: &str,
+        rounds: usize,
+        mut ours: impl FnMut() -> Spent,
+        mut theirs: impl FnMut() -> Spent,
+    ) -> [Self; 2] {
+        fn clock(spent: Spent, cpu: &mut Vec<f64>) -> f64 {
+            cpu.push(spent.cpu);
+            spent.clock
+        }
+        let mut cpu = Pairs { ours: Vec::new(), theirs: Vec::new() };
+        let by_clock =
+            Self::measure(what, rounds, || clock(ours(), &mut cpu.ours), || clock(theirs(), &mut cpu.theirs));
+        [by_clock, cpu]
     }
 
     pub fn ratios(&self) -> Vec<f64> {

@@ -74,11 +74,11 @@ pub fn speed(options: &Options) -> Result<Outcome, String> {
     let mut by = |against, theirs: &[f64], wanted| {
         add(&mut outcome, ["deliveries", against], [&rates.gateway, theirs], wanted, per_second, "");
     };
-    by("pg_net at its best", &rates.pg_net, Wanted::AtLeast(10.0));
+    by("pg_net at its best", &rates.pg_net, Wanted::AtLeast(3.0));
     by("pg_net by default", &rates.by_default, Wanted::Nothing);
-    by("pg-boss with undici", &rates.pg_boss, Wanted::AtLeast(3.0));
-    by("the smaller of the two ceilings", &smaller, Wanted::AtLeast(0.6));
-    by("the gateway's HTTP without a database", &rates.http, Wanted::Nothing);
+    by("pg-boss with undici", &rates.pg_boss, Wanted::AtLeast(1.5));
+    by("the smaller of the two ceilings", &smaller, Wanted::Nothing);
+    by("the gateway's HTTP without a database", &rates.http, Wanted::AtLeast(0.6));
     by("plain SQL without HTTP", &rates.sql, Wanted::Nothing);
     late::figures(options, &mut field, loops, &mut outcome)?;
     Ok(outcome)
