@@ -94,6 +94,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
         .choice(6, "on_conflict", "replace, keep, earliest, latest, error")?
         .ok_or(Error::Null { argument: "on_conflict" })?;
     let job = rights::schedulable_job(&name)?;
+    watch::keep_own_check(&job, &entity_name)?;
     function::check(&job)?;
     if keys.texts.is_empty() {
         return Ok(0);

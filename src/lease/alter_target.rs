@@ -106,11 +106,12 @@ fn alter(args: &Args) -> Result<()> {
     let of = of.unwrap_or_else(|| Text::from(""));
     // The lock on the target and the locks on breakers delay no external worker, because a worker's report skips a
     // target or a breaker that is locked.
-    if let Some(class) = relations::oid(relations::BREAKER) {
-        let number = lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes());
-        job::waiting_for(&job.name, || claim_lock::take(class, number));
-    }
-    target::alter(&job.name, &of, &wanted, catalog::current_role(), clock::now());
+    job::waiting_for(&job.name, || {
+        if let Some(class) = relations::oid(relations::BREAKER) {
+            claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
+        }
+        target::alter(&job.name, &of, &wanted, catalog::current_role(), clock::now());
+    });
     if target::count(&job.name, MAX_TARGETS + 1) > MAX_TARGETS {
         return Err(LeaseError::TooManyTargets { job: job.name.to_string(), max: MAX_TARGETS }.into());
     }

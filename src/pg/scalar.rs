@@ -90,11 +90,11 @@ pub fn json_array(texts: &[Text]) -> Text {
     }
 }
 
-/// Casts the text, or the element of the JSON array at `place`, to the type. Names the type by its OID, because another
-/// role may rename a type that the text of a statement names.
+/// Casts the text, or the element of the JSON array at `place`, to the type by the type's input function. Finds no cast
+/// as a statement does, because the owner of the type can create a cast that runs the owner's code. Names the type by its
+/// OID, because another role may rename a type that the text of a statement names.
 pub fn cast(text: &Text, place: Option<usize>, kind: pg_sys::Oid) {
     const COLLATION: pg_sys::Oid = pg_sys::DEFAULT_COLLATION_OID;
-    const EXPLICIT: pg_sys::CoercionContext::Type = pg_sys::CoercionContext::COERCION_EXPLICIT;
     // SAFETY: `text` outlives the expression, and a value of the type `text` is a valid argument of the function, which
     // raises an error if it is no JSON.
     unsafe {
@@ -111,11 +111,11 @@ pub fn cast(text: &Text, place: Option<usize>, kind: pg_sys::Oid) {
                 pg_sys::makeFuncExpr(function, pg_sys::TEXTOID, args.into_pg(), pg_sys::InvalidOid, COLLATION, form)
                     .cast();
         }
-        let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CAST;
-        let cast =
-            pg_sys::coerce_to_target_type(std::ptr::null_mut(), value, pg_sys::TEXTOID, kind, -1, EXPLICIT, form, -1);
-        if !cast.is_null() {
-            carried(|| unbound::evaluate(cast.cast(), kind));
-        }
+        let cast = pg_sys::palloc0(size_of::<pg_sys::CoerceViaIO>()).cast::<pg_sys::CoerceViaIO>();
+        (*cast).xpr.type_ = pg_sys::NodeTag::T_CoerceViaIO;
+        ((*cast).arg, (*cast).resulttype, (*cast).location) = (value.cast(), kind, -1);
+        (*cast).resultcollid = pg_sys::get_typcollation(kind);
+        (*cast).coerceformat = pg_sys::CoercionForm::COERCE_EXPLICIT_CAST;
+        carried(|| unbound::evaluate(cast.cast(), kind));
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Invariant: the caller has locked each check that is moved.
 
-use super::of;
 use super::statements::repetition::{self, Pending};
+use super::{of, upkeep};
 use crate::call::rights;
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -43,7 +43,10 @@ pub fn end(pending: &Pending, now: Time) {
     history::end(&[pending.check], Outcome::Replaced, now, None);
 }
 
-pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
+pub struct Users {
+    pending: Vec<(Pending, Job, Option<Repetition<Local>>)>,
+    shut: Vec<i64>,
+}
 
 impl Users {
     pub fn of(calendar: &Text) -> Self {
@@ -53,11 +56,12 @@ impl Users {
             let before = of(&pending.repetition, job.options.limits.width);
             Some((pending, job, before))
         };
-        Self(pending.into_iter().filter_map(with_job).collect())
+        Self { pending: pending.into_iter().filter_map(with_job).collect(), shut: repetition::shut(calendar) }
     }
 
     pub fn follow(self, now: Time) {
-        for (pending, job, before) in self.0 {
+        upkeep::begin_again(&self.shut, now);
+        for (pending, job, before) in self.pending {
             let occurrence = &pending.occurrence;
             let after = of(&pending.repetition, job.options.limits.width);
             let change = match (before, after) {

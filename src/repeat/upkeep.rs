@@ -34,7 +34,7 @@ pub fn repair(now: Time) {
 
 /// Inserts checks for repetitions that have none. If the time limit stops the work, returns the id of the last
 /// repetition that was handled.
-fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
+pub fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
     let until = Some(clock::mono().plus(LONGEST));
     // Skips the other repetitions of a role that has inserted the same check in an open transaction.
     let mut locked = HashSet::new();

@@ -36,7 +36,7 @@ mod written;
 use self::statements::rule_check;
 use crate::calendar;
 use crate::call::rights;
-use crate::error::{CalendarError, Error};
+use crate::error::{self, CalendarError, Error};
 use crate::pg::clock;
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
@@ -97,6 +97,15 @@ pub fn follow_calendar(name: &Text, by: pg_sys::Oid, now: Time) {
         }
         rule::walk_moved(rule);
     }
+}
+
+/// Refuses a caller who does not own the rule's job, because these checks keep the rule's alerts true.
+pub fn keep_own_check(job: &Job, entity_name: &Text) -> error::Result<()> {
+    let is_own = [BACKFILL, SWEEP, CLEARED].map(str::as_bytes).contains(&entity_name.as_bytes());
+    if is_own && is_rules(job) && !rights::owns(job) {
+        return Err(Error::NotOwner { job: job.name.to_string() });
+    }
+    Ok(())
 }
 
 pub fn is_rules(job: &Job) -> bool {

@@ -314,9 +314,7 @@ fn a_cancel_keeps_no_lock_on_the_table_of_the_rule() {
 #[test]
 fn rows_of_a_rule_that_stay_locked_keep_no_reader_of_the_table_waiting() {
     let field = Field::new();
-    for rule in ["checks", "walks"] {
-        watch(&field, "alice", rule);
-    }
+    watch(&field, "alice", "checks");
     field.sql(
         "alice",
         "CREATE TABLE alice.alerts (id bigint PRIMARY KEY, at timestamptz, s text);
@@ -326,11 +324,9 @@ fn rows_of_a_rule_that_stay_locked_keep_no_reader_of_the_table_waiting() {
     let at_last_level = "SELECT (SELECT count(*) FROM awty.alert WHERE rule = 'alerts') = 1
         AND NOT EXISTS (SELECT FROM awty.future_job WHERE job = 'alerts' AND entity_name = 'alerts')";
     field.cluster.await_sql(DB, "the alert without a check", at_last_level);
-    let replace = "SELECT awty.watch('alice.walks', since => 'at', until => $$s = 'y'$$, within => '2 s', rule => 'walks', replace => true)";
     for (rule, held, wanted) in [
         ("checks", "awty.hold('checks', '1', 'checks')", "SELECT awty.unwatch('checks')"),
         ("alerts", "awty.hold('alerts', '1', 'alerts')", "SELECT awty.unwatch('alerts')"),
-        ("walks", "awty.schedule('awty.backfill', 'walks', 'walks', after => '1 day')", replace),
     ] {
         field.sql("alice", &format!("SELECT awty.allow('{rule}', 'mallory')"));
         let mut holding = field.client("mallory");
@@ -358,13 +354,16 @@ fn an_open_claim_or_report_is_not_waited_for_without_end() {
     field.sql(
         "alice",
         "SELECT awty.register('hers', max_attempts => 0); SELECT awty.allow('hers', 'mallory', 'claim');
-         SELECT awty.schedule('target', n::text, 'hers', after => '0') FROM generate_series(1, 2) AS n",
+         SELECT awty.schedule('target', n::text, 'hers', after => '0') FROM generate_series(1, 3) AS n",
     );
     let due = "SELECT awty.next_claim_in('{hers}') = '0' AND bool_and(next_check_at <= clock_timestamp()) FROM awty.future_job";
     field.cluster.await_sql(DB, "the checks to be due", due);
     let claim = "SELECT lease FROM awty.claim('{hers}', 'w', 1)";
-    let lease: i64 = field.one("mallory", claim);
-    let report = format!("SELECT awty.fail({lease}, 'down', target_down => true)");
+    let report = || {
+        let lease: i64 = field.one("mallory", claim);
+        format!("SELECT awty.fail({lease}, 'down', target_down => true)")
+    };
+    let [report, second_report] = [report(), report()];
     let alter_target = "SELECT awty.alter_target('hers', 'target', concurrency => 1)";
     let unregister = "SELECT awty.unregister('hers')";
     for (kept, wanted) in [
@@ -380,6 +379,13 @@ fn an_open_claim_or_report_is_not_waited_for_without_end() {
         }
         holding.batch_execute("ROLLBACK").unwrap();
     }
-    field.sql("alice", alter_target);
-    field.sql("alice", unregister);
+    field.sql("mallory", &report);
+    let mut holding = field.client("mallory");
+    holding.batch_execute(&format!("BEGIN; {second_report}")).unwrap();
+    let alter_all = "SELECT awty.alter_target('hers', blocked_until => '-infinity')";
+    assert_eq!(answer(&mut field.client("alice"), alter_all), "55P03");
+    holding.batch_execute("ROLLBACK").unwrap();
+    for wanted in [alter_target, alter_all, unregister] {
+        field.sql("alice", wanted);
+    }
 }

@@ -22,6 +22,7 @@ mod leases;
 mod limits;
 mod locks;
 mod names;
+mod own_checks;
 mod owners;
 mod partitions;
 mod people;

@@ -134,3 +134,44 @@ fn an_error_of_all_rows_leaves_out_no_key_of_a_rule() {
     field.cluster.await_sql("postgres", "the failed walks", failed);
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.rule WHERE walk = 'done'"), 0);
 }
+
+/// Each call of the cast takes a number of the sequence, also if its transaction rolls back.
+#[test]
+fn the_owner_of_the_type_of_a_key_runs_no_cast_as_the_owner_of_the_table() {
+    let field = field();
+    let calendar =
+        |hours: &str| format!("SELECT awty.create_calendar('own', '{{mon-sun {hours}}}', 'UTC', replace => true)");
+    field.sql("postgres", "CREATE SEQUENCE public.calls; GRANT ALL ON SEQUENCE public.calls TO PUBLIC");
+    field.sql(
+        "mallory",
+        "CREATE TYPE mallory.state AS ENUM ('a', 'b'); GRANT USAGE ON SCHEMA mallory TO alice;
+         CREATE FUNCTION mallory.of_text(t text) RETURNS mallory.state LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM nextval('public.calls'); RETURN t; END $$",
+    );
+    field.job("alice", "tick", "BEGIN RETURN NULL; END");
+    field.sql("alice", &calendar("00:00-24:00"));
+    // The repetition keeps the worker, which keeps the plan of its statement.
+    field.sql(
+        "alice",
+        "SELECT awty.repeat('tick', every => '1 second');
+         CREATE TABLE alice.t (k mallory.state PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         SELECT awty.watch('alice.t', since => 'at', until => $$s = 'y'$$, within => '48 hours', calendar => 'own');
+         INSERT INTO alice.t (k) VALUES ('a'), ('b')",
+    );
+    let done = "SELECT walk = 'done' FROM awty.rule";
+    field.cluster.await_sql("postgres", "the first walk", done);
+    field.sql("alice", &calendar("00:00-23:00"));
+    field.cluster.await_sql("postgres", "the walk that plans the statement", done);
+    let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker' AND usename = 'alice'";
+    let before: i32 = field.one("postgres", worker);
+    // A new cast leaves the plan valid, and the lost right makes the plan fail.
+    field.sql(
+        "mallory",
+        "CREATE CAST (text AS mallory.state) WITH FUNCTION mallory.of_text(text); REVOKE USAGE ON SCHEMA mallory FROM alice",
+    );
+    field.sql("alice", &calendar("00:00-22:00"));
+    let failed = "SELECT sqlstate = '42501' FROM awty.failing WHERE entity_name = 'awty.backfill'";
+    field.cluster.await_sql("postgres", "the walk to fail", failed);
+    assert_eq!(field.one::<i32>("postgres", worker), before, "another worker has no such plan");
+    assert!(!field.one::<bool>("postgres", "SELECT is_called FROM public.calls"), "the cast ran");
+}

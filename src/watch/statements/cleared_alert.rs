@@ -31,7 +31,8 @@ statement! {
               ) AS f))
           RETURNING a.id, a.level > 0 AND a.told > 0 AND (a.told_at >= a.raised_at) IS NOT FALSE AS is_told)
       INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
-      SELECT $1, $4, c.id::pg_catalog.text, $3, $3, $5, $3 FROM cleared AS c WHERE c.is_told"
+      SELECT $1, $4, c.id::pg_catalog.text, $3, $3, $5, $3 FROM cleared AS c WHERE c.is_told
+      ON CONFLICT (entity_name, entity_key, job) DO UPDATE SET next_check_at = excluded.next_check_at"
 }
 
 statement! {

@@ -1,7 +1,7 @@
 //! Computes the numbers that identify the PostgreSQL locks for external workers, and for names of jobs.
 //!
 //! Invariant: a user cannot choose a job name whose locks collide with another job's, because the installation's random
-//! number is secret.
+//! number is secret. Superusers, the owner of the database and members of `pg_read_all_data` can read the number.
 
 use sha2::{Digest, Sha256};
 
