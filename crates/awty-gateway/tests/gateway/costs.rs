@@ -100,6 +100,31 @@ fn long_expressions_of_rules_make_no_large_view() {
     assert!(why.len() < 500_000, "{} bytes", why.len());
 }
 
+/// The remedy of such a rule is a call of `awty.watch()` with its expressions. A page needs six bytes for a quotation
+/// mark.
+#[test]
+fn long_remedies_make_no_large_view() {
+    let (shop, gateway, _) = open();
+    shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
+    shop.app(
+        "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL, s text);
+         SELECT awty.watch('own.orders', since => 'at', until => format('s = %L', repeat('\"', 9000)), within => '1 s', rule => 'rule ' || n)
+         FROM generate_series(1, 20) AS n",
+    );
+    let drop =
+        "SELECT format('DROP TRIGGER %I ON own.orders', tgname) FROM pg_trigger WHERE tgrelid = 'own.orders'::regclass";
+    let drops: Vec<String> = {
+        let rows = shop.cluster.superuser("postgres").query(drop, &[]).unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    shop.app(&drops.join(";"));
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    let why = browser.shows("/why", &["has stopped"]);
+    assert!(why.len() < 500_000, "{} bytes", why.len());
+    let home = browser.shows("/", &["has stopped"]);
+    assert!(home.len() < 50_000, "{} bytes", home.len());
+}
+
 /// A tenant may claim its own calls, and store 1 MiB as the result of each.
 #[test]
 fn large_results_of_calls_make_no_large_view() {

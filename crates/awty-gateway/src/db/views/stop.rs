@@ -1,4 +1,5 @@
 use super::all;
+use crate::db::status::fix;
 use crate::db::{Request, Trouble};
 use serde_json::Value;
 
@@ -13,10 +14,13 @@ macro_rules! rules_behind {
     };
 }
 /// Finds the first reason why checks do not run.
-pub const STOP: &str =
-    concat!(
-    "SELECT pg_catalog.jsonb_build_object('why', s.why, 'fix', s.fix, 'enabled', s.enabled, 'held', s.database_held,
-        'behind', ", rules_behind!(), ") FROM awty.status AS s"
+pub const STOP: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('why', s.why, 'fix', ",
+    fix!("s.fix"),
+    ", 'enabled', s.enabled, 'held', s.database_held,
+        'behind', ",
+    rules_behind!(),
+    ") FROM awty.status AS s"
 );
 const RULES_BEHIND: &str = concat!("SELECT pg_catalog.jsonb_build_object('behind', ", rules_behind!(), ")");
 
