@@ -1,13 +1,19 @@
 //! Resolves host names, and caches each name for its TTL (at least 5 s, at most 60 s).
+//!
+//! The resolver's own cache is off, because it keeps whole answers. An answer of 64 KiB with thousands of addresses needs
+//! megabytes there.
 
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, check_port};
 use awty_core::uri::Uri;
-use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::{ResolverBuilder, TokioResolver};
+use moka::Expiry;
+use moka::sync::Cache;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use url::Host;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -16,32 +22,50 @@ const CACHE: u64 = 10_000;
 /// Maximum number of addresses of one host name.
 const ADDRESSES: usize = 64;
 
+/// The addresses of a name, and how long they stay in the cache.
+#[derive(Clone)]
+struct Found {
+    addresses: Arc<[IpAddr]>,
+    kept: Duration,
+}
+
+struct Ttl;
+
+impl Expiry<String, Found> for Ttl {
+    fn expire_after_create(&self, _name: &String, found: &Found, _now: Instant) -> Option<Duration> {
+        Some(found.kept)
+    }
+}
+
 pub struct Resolver {
-    inner: TokioResolver,
+    v4: TokioResolver,
+    v6: TokioResolver,
+    known: Cache<String, Found>,
 }
 
 impl Resolver {
     pub fn of_system() -> Result<Self, String> {
-        let builder =
-            TokioResolver::builder_tokio().map_err(|error| format!("the name servers are unknown: {error}"))?;
-        Self::build(builder)
+        Self::build(|| TokioResolver::builder_tokio().map_err(|error| format!("the name servers are unknown: {error}")))
     }
 
     pub fn with(config: ResolverConfig) -> Result<Self, String> {
-        Self::build(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
+        let provider = TokioRuntimeProvider::default;
+        Self::build(|| Ok(TokioResolver::builder_with_config(config.clone(), provider())))
     }
 
-    fn build(mut builder: hickory_resolver::ResolverBuilder<TokioRuntimeProvider>) -> Result<Self, String> {
-        let options = builder.options_mut();
-        options.timeout = Duration::from_secs(2);
-        options.attempts = 2;
-        options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-        options.cache_size = CACHE;
-        options.use_hosts_file = ResolveHosts::Always;
-        (options.positive_min_ttl, options.positive_max_ttl) = (Some(KEPT.0), Some(KEPT.1));
-        (options.negative_min_ttl, options.negative_max_ttl) = (Some(KEPT.0), Some(KEPT.1));
-        let inner = builder.build().map_err(|error| format!("the resolver cannot start: {error}"))?;
-        Ok(Resolver { inner })
+    fn build(builder: impl Fn() -> Result<ResolverBuilder<TokioRuntimeProvider>, String>) -> Result<Self, String> {
+        let of = |family| {
+            let mut builder = builder()?;
+            let options = builder.options_mut();
+            options.timeout = Duration::from_secs(2);
+            options.attempts = 2;
+            options.ip_strategy = family;
+            options.cache_size = 0;
+            options.use_hosts_file = ResolveHosts::Always;
+            builder.build().map_err(|error| format!("the resolver cannot start: {error}"))
+        };
+        let known = Cache::builder().max_capacity(CACHE).expire_after(Ttl).build();
+        Ok(Resolver { v4: of(LookupIpStrategy::Ipv4Only)?, v6: of(LookupIpStrategy::Ipv6Only)?, known })
     }
 
     pub async fn judged(&self, endpoint: &Uri, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
@@ -49,14 +73,14 @@ impl Resolver {
         let port = url.port_or_known_default().unwrap_or(443);
         check_port(port).map_err(|refusal| Failure::new(Fault::BlockedAddress, refusal))?;
         let addresses = match url.host() {
-            Some(Host::Ipv4(address)) => vec![IpAddr::from(address)],
-            Some(Host::Ipv6(address)) => vec![IpAddr::from(address)],
+            Some(Host::Ipv4(address)) => Arc::new([IpAddr::from(address)]),
+            Some(Host::Ipv6(address)) => Arc::new([IpAddr::from(address)]),
             Some(Host::Domain(name)) => self.look_up(name).await?,
             None => return Err(Failure::new(Fault::Name, "the URI has no host")),
         };
         let origin = endpoint.entity_name();
         let (mut allowed, mut refused) = (Vec::new(), None);
-        for address in addresses.into_iter().take(ADDRESSES) {
+        for address in addresses.iter().copied().take(ADDRESSES) {
             match guard.judge(&origin, address, port) {
                 Ok(socket) if !allowed.contains(&socket) => allowed.push(socket),
                 Ok(_) => {}
@@ -70,12 +94,36 @@ impl Resolver {
         }
     }
 
-    async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Failure> {
+    async fn look_up(&self, name: &str) -> Result<Arc<[IpAddr]>, Failure> {
         // The final dot keeps the resolver from appending search domains.
         let absolute = format!("{}.", name.trim_end_matches('.'));
-        let looked_up = tokio::time::timeout(PATIENCE, self.inner.lookup_ip(absolute)).await;
-        let found = looked_up.map_err(|_| Failure::new(Fault::Name, "no name server answered within 5 s"))?;
-        let found = found.map_err(|error| Failure::new(Fault::Name, error))?;
-        Ok(found.iter().collect())
+        if let Some(found) = self.known.get(&absolute) {
+            return Ok(found.addresses);
+        }
+        // Reduces each answer at once, because the other one may take seconds.
+        let (v4, v6) = tokio::join!(of_family(&self.v4, &absolute), of_family(&self.v6, &absolute));
+        let found = match (v4, v6) {
+            (Ok(v4), Ok(v6)) => {
+                let kept = [&v4, &v6].into_iter().filter(|found| !found.addresses.is_empty()).map(|found| found.kept);
+                let kept = kept.min().unwrap_or(KEPT.0);
+                Found { addresses: [v4.addresses, v6.addresses].concat().into(), kept }
+            }
+            (Ok(found), Err(_)) | (Err(_), Ok(found)) if !found.addresses.is_empty() => found,
+            (Err(failure), _) | (_, Err(failure)) => return Err(failure),
+        };
+        self.known.insert(absolute, found.clone());
+        Ok(found.addresses)
+    }
+}
+
+async fn of_family(resolver: &TokioResolver, name: &str) -> Result<Found, Failure> {
+    let looked_up = tokio::time::timeout(PATIENCE, resolver.lookup_ip(name)).await;
+    match looked_up.map_err(|_| Failure::new(Fault::Name, "no name server answered within 5 s"))? {
+        Ok(all) => {
+            let ttl = all.valid_until().saturating_duration_since(Instant::now());
+            Ok(Found { addresses: all.iter().take(ADDRESSES).collect(), kept: ttl.clamp(KEPT.0, KEPT.1) })
+        }
+        Err(error) if error.is_no_records_found() => Ok(Found { addresses: Arc::default(), kept: KEPT.0 }),
+        Err(error) => Err(Failure::new(Fault::Name, error)),
     }
 }

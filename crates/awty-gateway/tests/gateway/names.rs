@@ -20,6 +20,8 @@ use std::time::Duration;
 
 enum Says {
     Addresses(Vec<Ipv4Addr>),
+    /// The query for the other family gets no answer.
+    OneFamily(Ipv4Addr),
     Alias(String),
     Bytes(Vec<u8>),
     Strange(Ipv4Addr),
@@ -77,6 +79,10 @@ fn answer(question: &Message, query: &Query, says: Says) -> Option<Vec<u8>> {
             answer.add_answers(records.collect::<Vec<_>>());
         }
         Says::Addresses(_) => {}
+        Says::OneFamily(address) if query.query_type() == RecordType::A => {
+            answer.add_answer(Record::from_rdata(name, 0, RData::A(A(address))));
+        }
+        Says::OneFamily(_) => return None,
         Says::Alias(other) => {
             let other = CNAME(Name::from_utf8(other).unwrap());
             answer.add_answer(Record::from_rdata(name, 0, RData::CNAME(other)));
@@ -131,6 +137,26 @@ async fn a_name_with_good_and_bad_addresses_is_called_at_the_good_one() {
         assert_eq!(report.outcome.unwrap().status, 200);
     }
     assert!(receiver.reached_at().iter().all(|peer| *peer == OPEN), "{:?}", receiver.reached_at());
+}
+
+#[tokio::test]
+async fn a_name_is_called_although_its_other_family_gets_no_answer() {
+    let receiver = Receiver::start_on("0.0.0.0");
+    let server = NameServer::start(|_, _| Says::OneFamily(OPEN));
+    let report = server.caller().call(call(&receiver, "half.example")).await;
+    assert_eq!(report.outcome.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_name_without_an_address_is_kept_for_seconds_too() {
+    let receiver = Receiver::start_on("0.0.0.0");
+    let server = NameServer::start(|_, _| Says::Addresses(Vec::new()));
+    let (caller, since) = (server.caller(), std::time::Instant::now());
+    for _ in 0..20 {
+        assert_fault(&caller.call(call(&receiver, "none.example")).await, Fault::Name);
+    }
+    let most = 1 + usize::try_from(since.elapsed().as_secs() / 5).unwrap();
+    assert!(server.asked.load(Ordering::Relaxed) <= most, "asked {:?} times", server.asked);
 }
 
 #[tokio::test]
