@@ -44,7 +44,8 @@ fn locked(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     }
 }
 
-fn below(table: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
+/// Returns the table and its partitions. Locks the partitions.
+pub(super) fn below(table: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
     // SAFETY: the list is one of OIDs.
     unsafe { oids(unbound::find_all_inheritors(table, lock)) }
 }
