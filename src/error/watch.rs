@@ -378,7 +378,7 @@ impl WatchError {
             ),
             WatchError::Busy { rule } => say(
                 Code::ERRCODE_LOCK_NOT_AVAILABLE,
-                format!("checks or alerts of rule \"{rule}\" are locked by another transaction"),
+                format!("checks, alerts or functions of rule \"{rule}\" are locked by another transaction"),
                 "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
             ),
         }

@@ -270,11 +270,6 @@ pub fn take_name(name: &Text) {
     }
 }
 
-/// Like [`take_name`], but does not wait. Returns `false` if a transaction has shared or taken the name.
-pub fn try_take_name(name: &Text) -> bool {
-    name_lock(name).is_none_or(|(jobs, number)| claim_lock::try_take(jobs, number))
-}
-
 /// Waits for open claims of the job's checks, but no longer than `PATIENCE`, and keeps others from claiming them.
 pub fn take_claims(name: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {

@@ -1,37 +1,33 @@
+use super::request::{Found, Request, own_table, rule_name, times};
 use super::statements::{alert, rule_check, stop};
-use super::unwatch::{may_change, unwatch_rule};
-use super::{BACKFILL, CLEARED, FUNCTION, SWEEP, end_rule, hand_over, new_job, walk};
+use super::unwatch::unwatch_rule;
+use super::{BACKFILL, FUNCTION, SWEEP, attempts, end_rule, hand_over, new_job, walk};
 use crate::calendar;
 use crate::call::args::{Args, calls};
-use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB, MAX_RULE_LENGTH};
 use crate::call::rights;
-use crate::call::run_as::{check_quota, run_as};
-use crate::error::{self, CalendarError, Error, Result, WatchError};
-use crate::function;
-use crate::pg::expression::Expression;
-use crate::pg::subtransaction::kept_if_ok;
-use crate::pg::table::{self, Described, KeyColumn, Kind};
+use crate::call::run_as::check_quota;
+use crate::error::{self, Error, Result, WatchError};
+use crate::pg::procedure::Procedure;
+use crate::pg::subtransaction::{kept_if_ok, undone_or_raised};
+use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
 use crate::pg::zone::{self, Local};
-use crate::pg::{catalog, clock, relations, scalar, table_lock};
+use crate::pg::{catalog, clock, table_lock};
 use crate::rule::statements::rule::{self, Definition, Rule, Walk};
+use crate::rule::statements::rule_objects;
 use crate::rule::statements::watched::{Functions, Source};
-use crate::rule::statements::{distributed, rule_objects};
-use crate::rule::{condition, functions};
 use crate::shmem::wakeup;
-use crate::store::job::Job;
+use crate::store::job::{self, Job};
 use crate::store::job_option::Options;
 use crate::store::origin;
+use crate::store::patience::for_a_moment;
 use awty_core::Time;
 use awty_core::calendar::Length;
 use awty_core::limits::Shown;
 use awty_core::repeat::Zone;
 use awty_core::watch::Levels;
 use chrono::TimeDelta;
-use pgrx::datum::Interval;
 use pgrx::pg_sys;
-
-const OWN_SCHEMAS: [&str; 4] = ["awty", "awty_internal", "awty_http", "awty_http_internal"];
 
 calls! {
     fn watch -> Text = |args| kept_if_ok(|| watch_table(args));
@@ -40,73 +36,79 @@ calls! {
 
 fn watch_table(args: &Args) -> Result<Text> {
     rights::gate("awty.watch()")?;
-    let table = own_table(args)?;
-    let key = key_of(&table)?;
-    let until = args.text(1, "until", MAX_EXPRESSION)?.ok_or(Error::Null { argument: "until" })?;
-    let (since, due) = (args.text(4, "since", MAX_EXPRESSION)?, args.text(11, "due", MAX_EXPRESSION)?);
-    if due.is_some() == args.get::<Interval>(2).is_some() {
-        return Err(WatchError::WithinOrDue { both: due.is_some() }.into());
+    let relation = args.get::<pg_sys::Oid>(0).ok_or(Error::Null { argument: "relation" })?;
+    attempts::attempt(|| wait(args, relation), || watch_now(args, relation))
+}
+
+/// Waits for each lock that [`watch_now`] needs, except for those of rows of which there may be millions.
+fn wait(args: &Args, relation: pg_sys::Oid) -> Result<()> {
+    let table = own_table(relation)?;
+    let request = undone_or_raised(|| {
+        table_lock::against_changes(table.oid);
+        Request::read(args, own_table(relation)?)
+    })?;
+    let name = &request.name;
+    match &request.found {
+        Found::Same(old) => {
+            undone_or_raised(|| walk::go_on(old, clock::now()));
+            return Ok(());
+        }
+        Found::Nothing if job::find(name).is_some() => {}
+        Found::Nothing | Found::Lost => undone_or_raised(|| job::take_name(name)),
+        Found::Replaced(_) => hand_over::wait(name, request.terms.role, clock::now()),
     }
-    let start = match (&since, &due) {
-        (Some(_), Some(_)) => return Err(WatchError::SinceAndDue.into()),
-        (Some(since), None) => Some(("since", since)),
-        (None, Some(due)) => Some(("due", due)),
-        (None, None) => None,
-    };
-    let there = condition::read(&until, "until", &table)?;
-    let starts = match start {
-        Some((argument, text)) => Some((argument, condition::read(text, argument, &table)?)),
-        None => None,
-    };
-    if starts.is_none() && table.kind != Kind::Plain {
-        return Err(WatchError::NeedsSince { relation: table.qualified() }.into());
-    }
-    let stopped = args.text(13, "stopped", MAX_EXPRESSION)?;
-    let stops = stopped.as_ref().map(|text| condition::read(text, "stopped", &table)).transpose()?;
-    let name = match args.optional_name(8, "rule", MAX_JOB) {
-        Err(Error::TooLong { max, .. }) => return Err(WatchError::NameTooLong { max }.into()),
-        given => given?,
-    };
-    let name = name.unwrap_or_else(|| Text::of_utf8(&table.name));
-    let terms = terms(args, Expressions { until, since, due, stopped }, &table)?;
+    refuse_foreign_schema(&request.table)?;
+    rule_objects::wait(name, &request.table, &request.expressions());
+    Ok(())
+}
+
+/// Locks the table. Judges the rights again, because they may have changed during the wait for the lock.
+fn watch_now(args: &Args, relation: pg_sys::Oid) -> Result<Text> {
+    table_lock::against_writes(relation);
+    let table = own_table(relation)?;
+    let name = rule_name(args, &table)?;
     let now = clock::now();
-    let levels = terms.levels().map_err(WatchError::Levels)?;
-    refuse_unreachable(&terms, &levels, now)?;
-    let entity_name = Text::of_utf8(&table.name);
-    let old = in_the_way(&name)?;
-    let replaces = match &old {
-        Some(old) => match table::describe(old.relation) {
-            Some(other) if other.oid != table.oid => {
-                return Err(WatchError::OtherTable { rule: name.to_string(), relation: other.qualified() }.into());
+    let busy = || WatchError::Busy { rule: name.to_string() }.into();
+    let request = for_a_moment(busy, || {
+        let request = Request::read(args, table)?;
+        match &request.found {
+            Found::Nothing => {}
+            Found::Lost => {
+                let changed = |_| WatchError::Changed { rule: name.to_string() };
+                end_rule::without_table(&name).map_err(changed)?;
             }
-            _ if old.terms == terms && functions::fault(old, &table).is_none() => {
-                walk::go_on(old, now);
-                return Ok(name);
-            }
-            _ if old.terms == terms || args.get::<bool>(10).unwrap_or(false) => true,
-            _ => return Err(WatchError::RuleExists { rule: name.to_string(), own: true }.into()),
-        },
-        None => false,
-    };
-    if replaces {
-        hand_over::lock(&name, terms.role); // waits before drop_all() locks the table against reads
+            Found::Same(old) => walk::go_on(old, now),
+            Found::Replaced(_) => hand_over::lock(&name, request.terms.role),
+        }
+        Ok(request)
+    })?;
+    if !matches!(request.found, Found::Same(_)) {
+        let functions = rule_objects::lock(&name, &request.table)?;
+        for_a_moment(busy, || put(request, functions, now))?;
     }
-    rule_objects::drop_all(&name, &table);
-    let mut expressions = vec![("until", &there)];
-    expressions.extend(starts.as_ref().map(|(argument, start)| (*argument, start)));
-    expressions.extend(stops.as_ref().map(|stops| ("stopped", stops)));
-    check_room(&name, &table, &expressions)?;
-    tell_times(&terms, &levels, now);
-    write_job(&name, &terms, replaces)?;
+    Ok(name)
+}
+
+fn put(request: Request, former: Vec<Procedure>, now: Time) -> Result<()> {
+    rule_objects::drop_all(&request.name, &request.table, former);
+    check_room(&request)?;
+    tell_times(&request.terms, &request.levels, now);
+    let replaces = matches!(request.found, Found::Replaced(_));
+    write_job(&request.name, &request.terms, replaces)?;
+    let Request { name, table, key, until, start, stopped, terms, found, .. } = request;
     let walk = match terms.existing.as_bytes() {
         b"none" => Walk::Done,
         _ if replaces => Walk::Changed,
         _ => Walk::New,
     };
+    let entity_name = match found {
+        Found::Replaced(old) => old.entity_name,
+        _ => Text::of_utf8(&table.name),
+    };
     let rule = Rule {
-        name: name.clone(),
+        name,
         relation: table.oid,
-        entity_name: old.map_or(entity_name, |old| old.entity_name),
+        entity_name,
         terms,
         watched_by: catalog::current_role(),
         watched_at: now,
@@ -117,174 +119,39 @@ fn watch_table(args: &Args) -> Result<Text> {
         swept_to: None,
     };
     rule::put(&rule);
-    let create = |argument, expression| rule_objects::create_function(&name, &table, argument, expression);
+    let create = |argument, expression| rule_objects::create_function(&rule.name, &table, argument, expression);
     let functions = Functions {
-        until: create("until", &there),
-        start: starts.as_ref().map(|(argument, start)| create(argument, start)),
-        stopped: stops.as_ref().map(|stops| create("stopped", stops)),
+        until: create("until", &until),
+        start: start.as_ref().map(|(argument, start)| create(argument, start)),
+        stopped: stopped.as_ref().map(|stopped| create("stopped", stopped)),
     };
     let source = Source::new(table, key, functions);
-    rule_objects::create_triggers(&name, &source);
+    rule_objects::create_triggers(&rule.name, &source);
     if replaces {
         if rule.terms.stopped.is_none() {
-            stop::remove_all(&name);
+            stop::remove_all(&rule.name);
         }
         sweep(&rule, now);
     }
     take_in(&rule, &source, now);
-    Ok(name)
+    Ok(())
 }
 
-fn in_the_way(name: &Text) -> Result<Option<Rule>> {
-    let Some(old) = rule::find(name) else { return Ok(None) };
-    if !may_change(&old) {
-        return Err(WatchError::RuleExists { rule: name.to_string(), own: false }.into());
+fn refuse_foreign_schema(table: &Described) -> Result<()> {
+    if table::may_create_in(&table.schema, table.owner) {
+        return Ok(());
     }
-    if table::describe(old.relation).is_some() {
-        return Ok(Some(old));
-    }
-    end_rule::without_table(name).map_err(|_| WatchError::Changed { rule: name.to_string() })?;
-    Ok(None)
+    let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
+    Err(WatchError::NoCreate { schema, owner }.into())
 }
 
-fn check_room(name: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Result<()> {
-    if !table::may_create_in(&table.schema, table.owner) {
-        let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
-        return Err(WatchError::NoCreate { schema, owner }.into());
-    }
-    match rule_objects::name_taken(name, table, expressions) {
+fn check_room(request: &Request) -> Result<()> {
+    let Request { name, table, .. } = request;
+    refuse_foreign_schema(table)?;
+    match rule_objects::name_taken(name, table, &request.expressions()) {
         Some(object) => Err(WatchError::NameTaken { rule: name.to_string(), object }.into()),
         None => Ok(()),
     }
-}
-
-fn own_table(args: &Args) -> Result<Described> {
-    let oid = args.get::<pg_sys::Oid>(0).ok_or(Error::Null { argument: "relation" })?;
-    let judge = || -> Result<Described> {
-        let table = table::describe(oid)
-            .ok_or_else(|| WatchError::NotATable { relation: oid.to_u32().to_string(), is: "not there" })?;
-        let caller = catalog::current_role();
-        if !catalog::can_become(caller, table.owner) {
-            let owner = catalog::role_label(table.owner);
-            let caller = catalog::role_label(caller);
-            return Err(WatchError::NotTableOwner { relation: table.qualified(), owner, caller }.into());
-        }
-        if distributed::is_distributed(oid) {
-            return Err(WatchError::Distributed { relation: table.qualified() }.into());
-        }
-        let is = match table.kind {
-            _ if table.is_system => "one of PostgreSQL's own",
-            _ if OWN_SCHEMAS.contains(&table.schema.as_str()) => "one of awty's own",
-            _ if table.is_temporary => "temporary",
-            _ if [BACKFILL, CLEARED, SWEEP].contains(&table.name.as_str()) => "named like a check of awty's own",
-            Kind::Other(pg_sys::RELKIND_VIEW) => "a view",
-            Kind::Other(pg_sys::RELKIND_MATVIEW) => "a materialized view",
-            Kind::Other(pg_sys::RELKIND_FOREIGN_TABLE) => "a foreign table",
-            Kind::Other(_) => "no table",
-            Kind::Plain | Kind::Partitioned | Kind::Partition => return functions::of_one_owner(table),
-        };
-        Err(WatchError::NotATable { relation: table.qualified(), is }.into())
-    };
-    // Checks the caller's rights before locking the table, so that an unauthorised caller cannot lock another user's
-    // table. Checks the rights again after the lock, because the table may have changed.
-    judge()?;
-    table_lock::against_writes(oid);
-    judge()
-}
-
-fn key_of(table: &Described) -> Result<Vec<KeyColumn>> {
-    let key = table::primary_key(table.oid).ok_or_else(|| WatchError::NoPrimaryKey { relation: table.qualified() })?;
-    for column in &key {
-        scalar::check(column.kind).map_err(|kind| Error::KeyType { argument: "relation", kind })?;
-    }
-    Ok(key)
-}
-
-struct Expressions {
-    until: Text,
-    since: Option<Text>,
-    due: Option<Text>,
-    stopped: Option<Text>,
-}
-
-fn terms(
-    args: &Args,
-    Expressions { until, since, due, stopped }: Expressions,
-    table: &Described,
-) -> Result<Definition> {
-    let calendar = args.optional_name(12, "calendar", MAX_CALENDAR)?;
-    let length = |interval: &Interval, argument| match rule::length(interval, argument, calendar.is_some()) {
-        Ok(length) if length.is_longer_than(MAX_RULE_LENGTH) => Err(WatchError::LengthTooLong { argument }.into()),
-        result => result,
-    };
-    let within = args.get::<Interval>(2).map(|within| length(&within, "within")).transpose()?;
-    let lengths = |index, argument| -> Result<Vec<Length>> {
-        let given = args.get::<Vec<Option<Interval>>>(index).unwrap_or_default();
-        given.iter().map(|one| length(one.as_ref().ok_or(Error::DurationOutOfRange { argument })?, argument)).collect()
-    };
-    let (escalate, remind) = (lengths(3, "escalate")?, lengths(14, "remind")?);
-    let every = args.get::<Interval>(15).map(|every| length(&every, "every")).transpose()?;
-    let slot = crate::settings::slot().delta();
-    if matches!(every, Some(Length::Time(time)) if time > 0 && TimeDelta::microseconds(time) < slot) {
-        return Err(WatchError::EveryUnderSlot { slot: Shown(slot).to_string() }.into());
-    }
-    let role = run_as(Some(args.optional_role(9)?.unwrap_or(table.owner)), true)?;
-    let owner = || catalog::role_label(table.owner);
-    if !table::may_select(table.oid, table.owner) {
-        return Err(WatchError::NoSelect { relation: table.qualified(), role: owner() }.into());
-    }
-    if table::hides_rows(table.oid, table.owner) {
-        return Err(WatchError::RowSecurity { relation: table.qualified(), role: owner() }.into());
-    }
-    let (call, call_cleared) = (called(args, 5, "call", role)?, called(args, 16, "call_cleared", role)?);
-    const EXISTING: &str = "upcoming, all, none";
-    let existing = args.text(7, "existing", 64)?.ok_or(Error::Null { argument: "existing" })?;
-    if !EXISTING.split(", ").any(|word| word.as_bytes() == existing.as_bytes()) {
-        return Err(Error::Choice { argument: "existing", value: existing.to_string(), choices: EXISTING.into() });
-    }
-    let notify = args.optional_name(6, "notify", MAX_CHANNEL)?;
-    if let Some(calendar) = &calendar {
-        calendar::for_use(calendar, role)?;
-    }
-    Ok(Definition {
-        since,
-        due,
-        until,
-        within,
-        escalate,
-        calendar,
-        stopped,
-        remind,
-        every,
-        call,
-        call_cleared,
-        notify,
-        existing,
-        role,
-    })
-}
-
-fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) -> Result<Option<(Text, Text)>> {
-    let Some(name) = args.optional_name(index, argument, MAX_FUNCTION)? else { return Ok(None) };
-    let (schema, name) = function::parse(&name, &[relations::alert_type()]).map_err(|error| match error {
-        Error::FunctionMissing { function, .. } => WatchError::Call { function }.into(),
-        other => other,
-    })?;
-    function::of_alerts(&schema, &name, role, catalog::current_role())?;
-    Ok(Some((schema, name)))
-}
-
-/// Returns an error if a level of the rule never becomes due, because the rule's calendar stays closed for too long.
-fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
-    let Some(calendar) = &terms.calendar else { return Ok(()) };
-    match times(levels, now).any(|time| time == Time::MAX_UTC) {
-        true => Err(CalendarError::NoResult { calendar: calendar.to_string() }.into()),
-        false => Ok(()),
-    }
-}
-
-fn times(levels: &Levels<Local>, start: Time) -> impl Iterator<Item = Time> {
-    (1..).map_while(move |level| levels.time(level, start))
 }
 
 fn tell_times(terms: &Definition, levels: &Levels<Local>, now: Time) {

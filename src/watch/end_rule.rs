@@ -6,7 +6,7 @@ use crate::pg::text::Text;
 use crate::pg::{clock, table};
 use crate::repeat::statements::repetition;
 use crate::rule::statements::rule::{self, Rule};
-use crate::rule::statements::{rule_function, rule_objects};
+use crate::rule::statements::rule_function;
 use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
@@ -15,17 +15,8 @@ use awty_core::Outcome;
 /// that of another rule or job.
 pub struct Unseen;
 
-/// The caller must have locked the table if it exists.
-pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
-    let repeats = lock(&rule.name);
-    // The job is the only lock of a rule whose table was dropped.
-    if !rule::find(&rule.name).is_some_and(|now| (now.relation, now.watched_at) == (rule.relation, rule.watched_at)) {
-        return Err(Unseen);
-    }
-    if let Some(table) = table::describe(rule.relation) {
-        rule_objects::drop_all(&rule.name, &table);
-    }
-    let name: &Text = &rule.name;
+/// Ends a rule that [`lock`] has locked. The caller must have dropped the rule's triggers. Returns the number of checks.
+pub fn locked(name: &Text, repeats: bool) -> Result<i64, Unseen> {
     let count = job::waiting_for(name, || checks_and_repetitions(name, repeats));
     cleared_alert::clear_all(name, clock::now());
     seen_all(name)?;
@@ -36,19 +27,23 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// Locks the rule's job, checks and alerts. Waits at most `PATIENCE` for each lock of another transaction. Returns
-/// `false` only if the job has no repetitions. The result is `true` if the row of the job is invalid.
+/// Locks the rule's job, checks and alerts. The caller must have locked the table if it exists. Returns `false` only if
+/// the job has no repetitions. The result is `true` if the row of the job is invalid.
 ///
 /// First takes the name of the job, because calls that have shared it may have written alerts, checks or the row of the
 /// rule that this transaction does not see yet.
 ///
 /// The caller drops the rule's triggers only afterwards, because dropping them locks the table, and readers of the
 /// table would also wait for the other transactions.
-fn lock(name: &Text) -> bool {
-    job::take_name(name);
-    let repeats = !job::lock(name).is_some_and(|job| job.is_ok_and(|job| !job.repeats));
-    lock_open(name);
-    repeats
+pub fn lock(rule: &Rule) -> Result<bool, Unseen> {
+    job::take_name(&rule.name);
+    let repeats = !job::lock(&rule.name).is_some_and(|job| job.is_ok_and(|job| !job.repeats));
+    lock_open(&rule.name);
+    // The job is the only lock of a rule whose table was dropped.
+    if !rule::find(&rule.name).is_some_and(|now| (now.relation, now.watched_at) == (rule.relation, rule.watched_at)) {
+        return Err(Unseen);
+    }
+    Ok(repeats)
 }
 
 /// Locks the rule's checks and open alerts. The caller must have locked the job.
@@ -63,7 +58,9 @@ pub fn lock_open(name: &Text) {
 pub fn without_table(name: &Text) -> Result<(), Unseen> {
     drop(job::lock(name));
     match rule::find(name) {
-        Some(found) if table::describe(found.relation).is_none() => self::rule(&found).map(drop),
+        Some(found) if table::describe(found.relation).is_none() => {
+            lock(&found).and_then(|repeats| locked(name, repeats)).map(drop)
+        }
         _ => Ok(()),
     }
 }

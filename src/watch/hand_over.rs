@@ -2,12 +2,25 @@ use super::statements::{alert, rule_check};
 use super::{BACKFILL, SWEEP, end_rule};
 use crate::error::{self, Result, WatchError};
 use crate::pg::catalog;
-use crate::pg::subtransaction::has_one_snapshot;
+use crate::pg::subtransaction::{has_one_snapshot, undone_or_raised};
 use crate::pg::text::Text;
 use crate::repeat::statements::repetition;
 use crate::store::job::{self, Job};
 use crate::store::right;
+use awty_core::Time;
 use pgrx::pg_sys;
+
+/// Waits for each lock of a rule that is replaced. Leaves out the rows that [`lock`] locks for another role, of which
+/// there may be millions. Also waits for transactions that have just scheduled a background check.
+pub fn wait(rule: &Text, role: pg_sys::Oid, now: Time) {
+    if job::find(rule).is_some_and(|job| job.is_ok_and(|job| job.role != role)) {
+        undone_or_raised(|| job::take_name(rule));
+    }
+    undone_or_raised(|| drop(job::lock(rule)));
+    for name in [BACKFILL, SWEEP] {
+        undone_or_raised(|| rule_check::restart_special(rule, name, now, role));
+    }
+}
 
 /// Locks the job of a rule that is replaced. If the rule gets another role, also takes the job's name, and locks the rows
 /// that [`job`] changes.

@@ -1,8 +1,8 @@
 //! A rule watches a table. A scheduled check tests each row until the row meets the rule's condition. Each late row has
 //! an alert.
 //!
-//! - [`api`] has `awty.watch()`, and [`unwatch`] has `awty.unwatch()`. [`triggers`] has the trigger functions and the
-//!   job function.
+//! - [`api`] has `awty.watch()`, whose arguments [`request`] reads. [`unwatch`] has `awty.unwatch()`. Both wait for locks
+//!   in [`attempts`]. [`triggers`] has the trigger functions and the job function.
 //! - Triggers call [`written`] for written rows.
 //! - Runs call [`judge`] for due rows. If the run fails, [`untold`] raises the alert.
 //! - [`walk`] adds the rows that are older than the rule. [`sweep`] compares open alerts with their rows. Both visit
@@ -13,6 +13,7 @@
 //! the check, so that a run that read the row earlier is rolled back.
 
 mod api;
+mod attempts;
 mod call;
 mod cleared;
 pub mod end_rule;
@@ -21,6 +22,7 @@ pub mod hold;
 mod judge;
 pub mod new_job;
 mod pieces;
+mod request;
 pub mod silence;
 pub mod statements;
 mod status;

@@ -1,16 +1,16 @@
-use super::end_rule;
+use super::{attempts, end_rule};
 use crate::call::args::Args;
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::rights;
 use crate::error::{Error, Result, WatchError};
-use crate::pg::subtransaction::{kept_if_ok, undone_or_raised};
+use crate::pg::subtransaction::undone_or_raised;
 use crate::pg::text::Text;
 use crate::pg::{catalog, table, table_lock};
 use crate::rule::statements::rule::{self, Rule};
+use crate::rule::statements::rule_objects;
 use crate::store::job;
+use crate::store::patience::for_a_moment;
 use pgrx::pg_sys;
-
-const TRIES: usize = 10;
 
 pub fn may_change(rule: &Rule) -> bool {
     let caller = catalog::current_role();
@@ -39,35 +39,43 @@ fn own_rule(name: &Text) -> Result<Rule> {
 pub fn unwatch_rule(args: &Args) -> Result<i64> {
     rights::gate_write("awty.unwatch()")?;
     let name = args.name(0, "rule", MAX_JOB)?;
-    let changed = || WatchError::Changed { rule: name.to_string() };
     let found = own_rule(&name)?;
-    lock(&name, found.relation)?;
-    // During the wait, the name may have become that of another role's rule, or the table may have got another owner.
-    let rule = own_rule(&name)?;
-    if rule.relation != found.relation {
-        return Err(changed().into());
-    }
-    end_rule::rule(&rule).map_err(|_| changed().into())
+    attempts::attempt(|| wait(&name), || end(&name, found.relation))
 }
 
-/// Locks the table, and then the name as writers of the table do. Waits for the name only while the table is not locked,
-/// because the writers would also wait.
-fn lock(name: &Text, table: pg_sys::Oid) -> Result<()> {
-    let try_both = || {
-        undone_or_raised(|| job::take_name(name));
-        kept_if_ok(|| {
-            if table::describe(table).is_some() {
-                table_lock::against_writes(table);
-            }
-            if job::try_take_name(name) { Ok(()) } else { Err(Error::JobBusy { job: name.to_string() }) }
-        })
-    };
-    let mut locked = try_both();
-    for _ in 1..TRIES {
-        if locked.is_ok() {
-            break;
-        }
-        locked = try_both(); // another transaction took the name in the moment between
+/// Waits for each lock that [`end`] needs, except for those of checks and alerts, of which there may be millions.
+fn wait(name: &Text) -> Result<()> {
+    let rule = own_rule(name)?;
+    undone_or_raised(|| job::take_name(name));
+    undone_or_raised(|| drop(job::lock(name)));
+    if let Some(table) = table::describe(rule.relation) {
+        rule_objects::wait(name, &table, &[]);
     }
-    locked
+    Ok(())
+}
+
+/// Locks the table, and then the name as writers of the table do.
+fn end(name: &Text, relation: pg_sys::Oid) -> Result<i64> {
+    let changed = || -> Error { WatchError::Changed { rule: name.to_string() }.into() };
+    let busy = || WatchError::Busy { rule: name.to_string() }.into();
+    if table::describe(relation).is_some() {
+        table_lock::against_writes(relation);
+    }
+    let repeats = for_a_moment(busy, || {
+        // During the wait, the name may have become that of another role's rule, or the table may have got another
+        // owner.
+        let rule = own_rule(name)?;
+        if rule.relation != relation {
+            return Err(changed());
+        }
+        end_rule::lock(&rule).map_err(|_| changed())
+    })?;
+    let table = table::describe(relation);
+    let functions = table.as_ref().map(|table| rule_objects::lock(name, table)).transpose()?;
+    for_a_moment(busy, || {
+        if let Some((table, functions)) = table.as_ref().zip(functions) {
+            rule_objects::drop_all(name, table, functions);
+        }
+        end_rule::locked(name, repeats).map_err(|_| changed())
+    })
 }

@@ -25,7 +25,9 @@ const POLL: TimeDelta = TimeDelta::seconds(5);
 /// Schedules the rule's unfinished backfill again, because a role may have cancelled the backfill's check.
 pub fn go_on(rule: &Rule, now: Time) {
     if rule.walk != Walk::Done {
-        rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);
+        rule_check::waiting_for(&rule.name, || {
+            rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);
+        });
         wakeup::at_commit(Some(rule.terms.role), clock::to_timestamp(now));
     }
 }

@@ -41,3 +41,4 @@ mod unstoppable;
 mod upkeep;
 mod visibility;
 mod walks;
+mod watching;

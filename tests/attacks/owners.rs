@@ -66,21 +66,20 @@ fn a_schema_renamed_into_the_place_of_ones_own_changes_no_function() {
     );
 }
 
-/// Mallory's call waits for a lock of `holder`. Meanwhile, she renames schemas, so that the name of her own schema `mine`
-/// means a schema with objects of alice.
+const WATCH_X: &str = "SELECT awty.watch('mine.t', 'done', within => '1 h', existing => 'none', rule => 'x')";
+
+/// Mallory's call waits for a reader of the table before it drops the triggers. Meanwhile, she renames schemas, so that
+/// the name of her own schema `mine` means a schema with objects of alice.
 #[track_caller]
-fn while_schemas_are_renamed(field: &Field, lock: &str, waits_for: &str, call: &str) -> String {
+fn while_schemas_are_renamed(field: &Field, call: &str) -> String {
     let (mut holder, mut caller) = (field.client("mallory"), field.client("mallory"));
-    holder.batch_execute(&format!("BEGIN; {lock}")).unwrap();
+    holder.batch_execute("BEGIN; SELECT FROM mine.t").unwrap();
     std::thread::scope(|scope| {
         let calling = scope.spawn(|| answer(&mut caller, call));
         field.cluster.await_sql(
             DB,
             "the call to wait",
-            &format!(
-                "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = '{waits_for}'
-                    AND usename = 'mallory' AND backend_type = 'client backend')"
-            ),
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'mine.t'::regclass AND NOT granted)",
         );
         field.sql("mallory", "ALTER SCHEMA mine RENAME TO aside; ALTER SCHEMA shared RENAME TO mine");
         holder.batch_execute("ROLLBACK").unwrap();
@@ -105,10 +104,12 @@ fn field_of_schemas() -> Field {
 fn schemas_that_are_renamed_meanwhile_move_no_trigger_to_another_roles_table() {
     let field = field_of_schemas();
     field.sql("alice", "CREATE TABLE shared.t (id int PRIMARY KEY, done boolean)");
-    let watch = "SELECT awty.watch('mine.t', 'done', within => '1 h', existing => 'none', rule => 'x')";
-    let lock = "SELECT awty.register('x', 'mine.f')";
-    assert_eq!(while_schemas_are_renamed(&field, lock, "transactionid", watch), "40001");
-    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'awty_x%'"), 0);
+    field.sql("mallory", WATCH_X);
+    let watch =
+        "SELECT awty.watch('mine.t', 'done', within => '2 h', existing => 'none', rule => 'x', replace => true)";
+    assert_eq!(while_schemas_are_renamed(&field, watch), "40001");
+    let triggers = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'mine.t'::regclass";
+    assert_eq!(field.one::<i64>("postgres", triggers), 0);
     field.sql("alice", "INSERT INTO mine.t VALUES (1, false); UPDATE mine.t SET done = true");
 }
 
@@ -116,9 +117,8 @@ fn schemas_that_are_renamed_meanwhile_move_no_trigger_to_another_roles_table() {
 fn schemas_that_are_renamed_meanwhile_drop_no_function_of_another_role() {
     let field = field_of_schemas();
     field.sql("alice", "CREATE FUNCTION shared.awty_x(done boolean) RETURNS int LANGUAGE sql AS 'SELECT 1'");
-    field.sql("mallory", "SELECT awty.watch('mine.t', 'done', within => '1 h', existing => 'none', rule => 'x')");
-    let lock = "COMMENT ON FUNCTION mine.awty_x(boolean) IS 'locked'";
-    let ended = while_schemas_are_renamed(&field, lock, "object", "SELECT awty.unwatch('x')");
+    field.sql("mallory", WATCH_X);
+    let ended = while_schemas_are_renamed(&field, "SELECT awty.unwatch('x')");
     assert_eq!(field.one::<i32>("alice", "SELECT mine.awty_x(true)"), 1);
     let left: i64 = field.one("mallory", "SELECT count(*) FROM pg_proc WHERE proname = 'awty_x'");
     assert_eq!((ended.as_str(), left), ("", 1));

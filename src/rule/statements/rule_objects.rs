@@ -8,7 +8,7 @@ use super::dynamic_sql::{call, command, query};
 use super::rule;
 use super::rule_function::{self, StoredFunction};
 use super::watched::{NEW_ROWS, RowFunction, Source};
-use crate::error::{Error, WatchError, log, quote};
+use crate::error::{Error, Result, WatchError, log, quote};
 use crate::pg::column::Column;
 use crate::pg::deletion;
 use crate::pg::expression::Expression;
@@ -17,6 +17,7 @@ use crate::pg::procedure::{self, Procedure};
 use crate::pg::random;
 use crate::pg::role::as_role;
 use crate::pg::sql_function::{self, NewFunction};
+use crate::pg::subtransaction::{undone_or_raised, unless_duplicate};
 use crate::pg::table::{Described, Kind, quoted};
 use crate::pg::table_lock;
 use crate::pg::text::Text;
@@ -83,29 +84,31 @@ fn beside(table: &Described, name: &str, columns: &[Column]) -> Option<Procedure
     })
 }
 
-pub fn create_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> RowFunction {
-    let bare = function_name(rule, argument);
-    let columns = expression.columns.clone();
+fn new_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> pg_sys::Oid {
     let new = NewFunction {
-        name: &bare,
+        name: &function_name(rule, argument),
         namespace: table.namespace,
         owner: table.owner,
         result: result_type(argument),
-        columns: &columns,
+        columns: &expression.columns,
         body: expression.body,
     };
-    let oid = as_role(table.owner, || {
-        // SAFETY: the body was read for these columns in this call of awty.watch().
-        let oid = unsafe { sql_function::create(&new) };
+    // SAFETY: the body was read for these columns in this call of awty.watch().
+    as_role(table.owner, || unsafe { sql_function::create(&new) })
+}
+
+pub fn create_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> RowFunction {
+    let columns = expression.columns.clone();
+    let oid = new_function(rule, table, argument, expression);
+    as_role(table.owner, || {
         // The schema has another name if it was renamed while this transaction waited.
         let function = procedure::by_oid(oid).filter(|function| function.schema == table.schema);
         let Some(function) = function else { raise_renamed(table) };
         let on = format!("FUNCTION {}", function.signature());
         command(&format!("GRANT EXECUTE ON {on} TO PUBLIC"));
         command(&format!("COMMENT ON {on} IS {}", quote(&comment(rule))));
-        oid
     });
-    let name = format!("{}.{}", quoted(&table.schema), quoted(&bare));
+    let name = format!("{}.{}", quoted(&table.schema), quoted(&function_name(rule, argument)));
     let function = RowFunction { argument: Text::from(argument), oid, name, columns };
     rule_function::put(rule, &function.stored());
     go_with_table(&function, table);
@@ -279,25 +282,53 @@ statement! {
                      WHERE d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid = $1)"
 }
 
-/// Keeps each function that a view or another object uses, and tells so.
-///
-/// Any role with USAGE on the schema can make such a view and lock it. So awty neither drops the view nor waits for it.
-pub fn drop_all(rule: &Text, table: &Described) {
-    let mut functions = functions_of(rule, table);
-    // Waits before the table is locked, because readers of the table would also wait.
-    let busy = || WatchError::Busy { rule: rule.to_string() }.into();
-    patience::wait(busy, || {
-        functions.retain(|function| {
-            deletion::lock_function(function.oid);
-            deletion::leave_extension(function.oid); // the former owner of the table may have added the function
-            procedure::by_oid(function.oid).is_some()
-        });
-    });
+fn busy(rule: &Text) -> Error {
+    WatchError::Busy { rule: rule.to_string() }.into()
+}
+
+/// Waits for other transactions that have locked the rule's functions, or that have created a function in the place of
+/// one that the rule needs. PostgreSQL looks at uncommitted functions only when it creates one.
+pub fn wait(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) {
+    for function in functions_of(rule, table) {
+        undone_or_raised(|| patience::wait(|| busy(rule), || deletion::lock_function(function.oid)));
+    }
+    for (argument, expression) in expressions {
+        if beside(table, &function_name(rule, argument), &expression.columns).is_none() {
+            let create = || unless_duplicate(|| _ = new_function(rule, table, argument, expression));
+            undone_or_raised(|| patience::wait(|| busy(rule), create));
+        }
+    }
+}
+
+/// Locks the rule's functions for a moment only, and then the table if it has triggers of the rule. Returns the
+/// functions.
+pub fn lock(rule: &Text, table: &Described) -> Result<Vec<Procedure>> {
+    let functions = patience::for_a_moment(
+        || busy(rule),
+        || {
+            let mut functions = functions_of(rule, table);
+            as_owner(|| {
+                functions.retain(|function| {
+                    deletion::lock_function(function.oid);
+                    deletion::leave_extension(function.oid); // the former owner of the table may have added the function
+                    procedure::by_oid(function.oid).is_some()
+                });
+            });
+            Ok(functions)
+        },
+    )?;
     if !triggers(rule, table.oid).is_empty() {
         // Locks the table before the rule's rows, because a run locks them in the same order. The opposite order could
         // deadlock.
         table_lock::exclusively(table.oid);
     }
+    Ok(functions)
+}
+
+/// Drops what [`lock`] has locked. Keeps each function that a view or another object uses, and tells so.
+///
+/// Any role with USAGE on the schema can make such a view and lock it. So awty neither drops the view nor waits for it.
+pub fn drop_all(rule: &Text, table: &Described, functions: Vec<Procedure>) {
     rule_function::remove(rule);
     rule::remove(rule);
     // By OID, because another role may have renamed schemas during the wait.

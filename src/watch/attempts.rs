@@ -1,0 +1,35 @@
+//! Changes rules whose table has to be locked.
+//!
+//! Invariant: a client waits for other transactions only while the table is not locked, because writers and readers of
+//! the table would also wait. With the table locked, the client waits for a moment only.
+
+use crate::error::{Error, Result, WatchError};
+use crate::pg::clock;
+use crate::pg::subtransaction::kept_if_ok;
+use pgrx::pg_sys;
+use std::time::Duration;
+
+const TRIES: usize = 10;
+/// Time for other clients of the table between two tries.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Calls `wait`, which gives back all its locks, and then `change`, which locks the table. Calls both again if a lock
+/// that `change` needs is busy.
+pub fn attempt<R>(wait: impl Fn() -> Result<()>, change: impl Fn() -> Result<R>) -> Result<R> {
+    let try_once = || {
+        wait()?;
+        kept_if_ok(&change)
+    };
+    for _ in 1..TRIES {
+        match try_once() {
+            Err(Error::Watch(WatchError::Busy { .. })) => pause(),
+            result => return result,
+        }
+    }
+    try_once()
+}
+
+fn pause() {
+    clock::sleep(PAUSE, pg_sys::PG_WAIT_EXTENSION);
+    pg_sys::check_for_interrupts!();
+}
