@@ -104,13 +104,14 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
+    let by = catalog::current_role(); // within `waiting_for`, the role is the extension's owner
     // The lock on the target and the locks on breakers delay no external worker, because a worker's report skips a
     // target or a breaker that is locked.
     job::waiting_for(&job.name, || {
         if let Some(class) = relations::oid(relations::BREAKER) {
             claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
         }
-        target::alter(&job.name, &of, &wanted, catalog::current_role(), clock::now());
+        target::alter(&job.name, &of, &wanted, by, clock::now());
     });
     if target::count(&job.name, MAX_TARGETS + 1) > MAX_TARGETS {
         return Err(LeaseError::TooManyTargets { job: job.name.to_string(), max: MAX_TARGETS }.into());
