@@ -48,6 +48,10 @@ pub const MOST_REFERENCES: usize = 16;
 /// Maximum number of bytes, including the values of secrets.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
+fn too_large() -> Unmade {
+    format!("the headers have more than {LARGEST_HEADERS} bytes").into()
+}
+
 struct Secrets<'a> {
     look_up: &'a LookUp<'a>,
     known: BTreeMap<String, String>,
@@ -62,7 +66,6 @@ impl Secrets<'_> {
     }
 
     fn filled(&mut self, value: &str, most: usize) -> Result<String, Unmade> {
-        let too_large = || format!("the headers have more than {LARGEST_HEADERS} bytes");
         let (mut out, mut rest) = (String::new(), value);
         while let Some((before, after)) = rest.split_once(REFERENCE) {
             let end = || "{{secret: has no end; write {{secret:NAME}}".to_owned();
@@ -71,11 +74,11 @@ impl Secrets<'_> {
             out.push_str(self.get(name)?);
             rest = after;
             if out.len() > most {
-                return Err(too_large().into());
+                return Err(too_large());
             }
         }
         out.push_str(rest);
-        if out.len() > most { Err(too_large().into()) } else { Ok(out) }
+        if out.len() > most { Err(too_large()) } else { Ok(out) }
     }
 }
 
@@ -91,7 +94,7 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     let (mut headers, mut left) = (HeaderMap::new(), LARGEST_HEADERS);
     for (name, text) in texts {
         let value = secrets.filled(text, left.saturating_sub(name.len()))?;
-        left -= name.len() + value.len();
+        left = left.checked_sub(name.len() + value.len()).ok_or_else(too_large)?;
         let mut value = HeaderValue::from_str(&value)
             .map_err(|_| format!("the header {name} has a value that HTTP does not take"))?;
         value.set_sensitive(true);

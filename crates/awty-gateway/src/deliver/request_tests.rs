@@ -159,6 +159,17 @@ fn headers_have_64_kib_once_secrets_are_filled_in() {
     }
 }
 
+/// A name can be longer than what is left of the 64 KiB although its empty value fits.
+#[test]
+fn long_names_of_empty_headers_count() {
+    let with = |count: usize| {
+        let headers = (0..count).map(|n| (format!("x-{n:01018}"), json!("")));
+        made(json!({"headers": headers.collect::<serde_json::Map<_, _>>()}))
+    };
+    assert!(with(64).is_ok(), "64 names of 1,020 bytes leave 256 bytes");
+    assert!(with(65).unwrap_err().contains("more than 65536 bytes"));
+}
+
 #[test]
 fn a_uri_that_is_split_at_another_place_is_no_call() {
     let split = [
