@@ -7,7 +7,7 @@
 //! - [`api`] is the HTTP API. [`page`] shows the API's data as HTML.
 //! - [`db`] has every SQL statement.
 //! - [`metrics`] counts the gateway's work; [`scrape`] adds figures of the database; [`health`] answers `/readyz`.
-//! - [`listen`] accepts connections; [`secrets`] reads credentials; [`notify`] tells systemd.
+//! - [`listen`] accepts connections; [`files`] fits limits to file descriptors; [`secrets`] reads credentials; [`notify`] tells systemd.
 
 pub mod api;
 pub mod clock;
@@ -15,6 +15,7 @@ pub mod config;
 pub mod db;
 pub mod deliver;
 pub mod duration;
+pub mod files;
 pub mod health;
 pub mod lease;
 pub mod listen;

@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-const MOST: usize = 1_000;
+pub const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
 /// Maximum duration of the TLS handshake, and of sending the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
@@ -41,8 +41,8 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
 }
 
-pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, of_peer: usize) {
-    let (places, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
+pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, most: usize, of_peer: usize) {
+    let (places, peers) = (Arc::new(Semaphore::new(most)), Peers::default());
     while let Ok(place) = places.clone().acquire_owned().await {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,

@@ -58,7 +58,7 @@ async fn one_address_with_all_its_connections_leaves_places_for_others() {
         async move { drop(held.wait_for(|open| *open).await) }
     };
     let router = Router::new().route("/held", get(wait)).route("/", get(|| async {}));
-    tokio::spawn(listen(listener, None, router, OF_PEER));
+    tokio::spawn(listen(listener, None, router, MOST, OF_PEER));
     let mut first = Vec::new();
     for _ in 0..OF_PEER {
         first.push(ask(address, ONE, "/held").await);

@@ -4,10 +4,12 @@
 use crate::api::Api;
 use crate::config::{Config, Secrets};
 use crate::db::Db;
+use crate::files::Limits;
 use crate::lease::{Worker, WorkerConfig, beat, book, claim};
 use crate::metrics::Metrics;
 use crate::net::call::Caller;
 use crate::net::guard::{Guard, Shared};
+use crate::net::pool;
 use crate::net::resolve::Resolver;
 use crate::net::tls;
 use crate::notify::notify;
@@ -38,6 +40,13 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
     now: impl Future<Output = ()>,
 ) -> Result<(), String> {
+    let limits = Limits {
+        calls: config.max_in_flight,
+        idle: pool::MOST,
+        clients: listen::MOST,
+        listeners: 1 + usize::from(config.listen_metrics.is_some()),
+    };
+    let limits = limits.fitted();
     let master_key = secrets::read(&config.credentials)?;
     let roots = tls::roots(&config.extra_roots)?;
     let connections = |size| Db::new(config.database.clone(), &config.name, size, roots.clone());
@@ -79,14 +88,14 @@ pub async fn serve(
     let api = Api::new(requests_db.clone(), guard.clone(), metrics.clone(), api_config);
     let secure = config.behind_proxy || listen_tls.is_some();
     let (page_api, page_metrics) = (api.clone(), metrics.clone());
-    let caller = Caller::new(guard, Resolver::of_system()?, tls::config(roots)?);
+    let caller = Caller::new(guard, Resolver::of_system()?, tls::config(roots)?).keeping(limits.idle);
     let worker_config = WorkerConfig {
         name: config.name.clone(),
         master_key,
         secrets,
         timeout: config.timeout,
         max_timeout: config.max_timeout,
-        max_in_flight: config.max_in_flight,
+        max_in_flight: limits.calls,
     };
     let (stopper, stopping) = watch::channel(false);
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, worker_config, stopping);
@@ -115,12 +124,12 @@ pub async fn serve(
     match of_metrics {
         Some((listener, _)) => {
             let figures = figures.merge(health::router(worker.clone()));
-            drop(parts.spawn(listen::listen(listener, listen_tls.clone(), figures, of_peer)));
+            drop(parts.spawn(listen::listen(listener, listen_tls.clone(), figures, limits.clients, of_peer)));
         }
         None => router = router.merge(figures),
     }
     router = router.layer(from_fn(page::unknown));
-    parts.spawn(listen::listen(listener, listen_tls, router, of_peer));
+    parts.spawn(listen::listen(listener, listen_tls, router, limits.clients, of_peer));
     tracing::info!(name = config.name, listen = %here, metrics = %also.unwrap_or(here), "started");
     notify("READY=1");
     let ended = tokio::select! {

@@ -18,7 +18,8 @@ where
 async fn posted(router: Router, head: &str, body: &str) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = tokio::spawn(crate::listen::listen(listener, None, router, crate::listen::OF_PEER));
+    let server =
+        tokio::spawn(crate::listen::listen(listener, None, router, crate::listen::MOST, crate::listen::OF_PEER));
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let request = format!("POST /x/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{head}\r\n\r\n{body}");
     stream.write_all(request.as_bytes()).await.unwrap();

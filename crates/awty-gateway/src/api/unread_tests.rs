@@ -21,7 +21,7 @@ async fn served(api: &Arc<Api>) -> SocketAddr {
     let router = Router::new().route("/{role}", any(handler)).layer(from_fn_with_state(api.clone(), around));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(crate::listen::listen(listener, None, router, crate::listen::OF_PEER));
+    tokio::spawn(crate::listen::listen(listener, None, router, crate::listen::MOST, crate::listen::OF_PEER));
     address
 }
 

@@ -16,7 +16,8 @@ impl Secrets {
         if !self.grants.allows(&path, origin) {
             return Err(Unmade::not_allowed(name, origin, &grants::line(&path, origin)));
         }
-        let text = std::fs::read_to_string(self.credentials.join(path)).map_err(|_| Unmade::missing(name))?;
+        let text =
+            std::fs::read_to_string(self.credentials.join(path)).map_err(|error| Unmade::unread(name, &error))?;
         let text = text.trim_end_matches(['\r', '\n']);
         if text.len() <= LONGEST { Ok(text.to_owned()) } else { Err(Unmade::missing(name)) }
     }

@@ -25,6 +25,7 @@ pub use leases::{Endpoint, Lease};
 pub use readiness::{Job, Standing};
 pub use requests::{BY_INDEX, Request, Token};
 
+use crate::files;
 use crate::net::tls;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use rustls::RootCertStore;
@@ -106,6 +107,11 @@ impl Drop for Loan {
     }
 }
 
+fn has_none_left(error: &tokio_postgres::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) || cause.is_some_and(files::are_used_up)
+}
+
 impl Db {
     pub fn new(
         mut config: tokio_postgres::Config,
@@ -129,15 +135,14 @@ impl Db {
         }
     }
 
-    /// Waits if the server has no connection left, because one of this pool becomes free, or the server still counts one
-    /// that this pool has closed.
+    /// Waits if the server has no connection left, or the gateway no file descriptor, because one of this pool becomes
+    /// free, or the server still counts one that this pool has closed.
     async fn free(&self) -> Result<Object, PoolError> {
         let begun = Instant::now();
         loop {
             match self.pool.get().await {
                 Err(PoolError::Backend(error))
-                    if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
-                        && (self.pool.status().size > 0 || begun.elapsed() < CLOSING) =>
+                    if has_none_left(&error) && (self.pool.status().size > 0 || begun.elapsed() < CLOSING) =>
                 {
                     tokio::time::sleep(AGAIN).await;
                 }

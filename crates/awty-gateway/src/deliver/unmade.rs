@@ -1,3 +1,6 @@
+use crate::files;
+use crate::net::fault::NO_FILE;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmade {
     pub why: String,
@@ -14,6 +17,13 @@ impl Unmade {
             may_come: true,
             fault: REQUEST,
         }
+    }
+
+    pub fn unread(name: &str, error: &std::io::Error) -> Self {
+        if files::are_used_up(error) {
+            return Unmade { why: error.to_string(), may_come: true, fault: NO_FILE };
+        }
+        Self::missing(name)
     }
 
     pub fn not_allowed(name: &str, origin: &str, line: &str) -> Self {

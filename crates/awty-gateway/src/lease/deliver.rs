@@ -8,6 +8,7 @@ use crate::deliver::result::{Facts, of_call, of_none};
 use crate::deliver::retry;
 use crate::deliver::unmade::{SECRET_NOT_ALLOWED, Unmade};
 use crate::deliver::verdict::{Failed, Verdict, dropped, verdict};
+use crate::net::fault::{Fault, NO_FILE};
 use serde_json::Value;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::sleep;
+
+/// Pause before the gateway gives back a call for which it had no file descriptor. The call is due again at once.
+const NO_FILE_PAUSE: Duration = Duration::from_secs(1);
+
+type Done = (Verdict, Value, Duration);
+
+/// The gateway had no file descriptor for a call, which must count neither as an attempt nor against the target.
+struct NoFile(String);
 
 pub(super) fn filled_size(lease: &Lease) -> usize {
     let args = lease.args.as_ref().map_or("", |args| args.get());
@@ -37,12 +47,21 @@ pub(super) async fn deliver(
     let (queue, now) = (lease.age(), lease.now());
     let lateness = seconds(now - lease.delivery.next_check_at);
     let done = caught(work(&worker, &mut lease, room, queue, lateness)).await;
-    let (verdict, result, duration) = done.unwrap_or_else(|| {
+    let done = done.unwrap_or_else(|| {
         // The call's task has panicked. The gateway stores a failed answer to end the lease, because heartbeats would
         // otherwise extend the lease until its deadline.
         let message = "internal: the gateway could not make this call; its log says why".into();
-        not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
+        Ok(not_made(lateness, Failed { fault: "internal", message, ..Failed::default() }))
     });
+    let (verdict, result, duration) = match done {
+        Ok(done) => done,
+        Err(NoFile(why)) => {
+            let Delivery { job, entity_name, .. } = &lease.delivery;
+            tracing::warn!(job, target = entity_name, why, "the gateway has no file descriptor for this call");
+            sleep(NO_FILE_PAUSE).await;
+            return worker.give_back_one(lease.lease, permit).await;
+        }
+    };
     worker.metrics.delivery(&verdict, result.get("status").and_then(Value::as_u64), duration, lateness);
     log(&lease, &verdict, &result);
     let mut booking = booking(&lease, verdict, result);
@@ -63,7 +82,7 @@ async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-fn not_made(lateness: f64, failed: Failed) -> (Verdict, Value, Duration) {
+fn not_made(lateness: f64, failed: Failed) -> Done {
     let result = of_none(lateness, failed.fault);
     (Verdict::Failed(failed), result, Duration::ZERO)
 }
@@ -74,8 +93,8 @@ async fn work(
     mut room: Option<ReservedRoom>,
     queue: Duration,
     lateness: f64,
-) -> (Verdict, Value, Duration) {
-    let not_made = |failed| not_made(lateness, failed);
+) -> Result<Done, NoFile> {
+    let not_made = |failed| Ok(not_made(lateness, failed));
     let not_started = |fault, message| Failed { fault, message, not_started: true, ..Failed::default() };
     if lease.role.is_empty() {
         return not_made(not_started("request", "request: its job belongs to no tenant of the gateway".into()));
@@ -101,6 +120,7 @@ async fn work(
     let context = RequestContext { master_key: &worker.master_key, timeout: worker.timeout, now, secret: &secret };
     let mut call = match request(&lease.delivery, &mut definition, &context) {
         Ok(call) => call,
+        Err(Unmade { why, fault: NO_FILE, .. }) => return Err(NoFile(why)),
         Err(Unmade { why, may_come, fault }) => {
             // If the file of a secret is missing, the gateway tries the call again later, because the file may still be
             // created.
@@ -124,6 +144,10 @@ async fn work(
         None => None,
     };
     let report = worker.caller.call(call).await;
+    match &report.outcome {
+        Err(failure) if failure.fault == Fault::NoFile && !report.sent => return Err(NoFile(failure.detail.clone())),
+        _ => {}
+    }
     let verdict = verdict(&lease.delivery, &definition, &report, lease.now(), spread);
     let (fault, note) = match &verdict {
         Verdict::Done { note, .. } => (None, note.as_deref()),
@@ -134,7 +158,7 @@ async fn work(
     if fault == Some("blocked-address") {
         worker.metrics.blocked();
     }
-    (verdict, result, report.phases.total)
+    Ok((verdict, result, report.phases.total))
 }
 
 fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
@@ -189,6 +213,14 @@ fn seconds(length: chrono::TimeDelta) -> f64 {
 impl Worker {
     pub(super) fn has_http(&self) -> bool {
         self.locked_view().standing.as_ref().is_some_and(|standing| standing.has_http)
+    }
+
+    async fn give_back_one(&self, number: i64, permit: OwnedSemaphorePermit) {
+        if self.locked_leases().remove(&number).is_some() {
+            self.give_back(&[number]).await;
+        }
+        drop(permit);
+        self.freed.notify_one();
     }
 
     fn secret(&self, role: &str, delivery: &Delivery, name: &str) -> Result<String, Unmade> {

@@ -5,7 +5,7 @@ use super::connect::{Place, connect};
 use super::counted::{Count, Endless};
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, Shared};
-use super::pool::{Key, Pool, Ready};
+use super::pool::{self, Key, Pool, Ready};
 use super::report::{Answer, BODY, Call, KEPT, Phases, Report};
 use super::resolve::Resolver;
 use bytes::{Bytes, BytesMut};
@@ -43,7 +43,11 @@ pub struct Caller {
 
 impl Caller {
     pub fn new(guard: impl Into<Shared>, resolver: Resolver, tls: ClientConfig) -> Self {
-        Caller { guard: guard.into(), resolver, tls: Arc::new(tls), pool: Arc::default() }
+        Caller { guard: guard.into(), resolver, tls: Arc::new(tls), pool: Arc::new(Pool::new(pool::MOST)) }
+    }
+
+    pub fn keeping(self, idle: usize) -> Self {
+        Caller { pool: Arc::new(Pool::new(idle)), ..self }
     }
 
     pub fn guard(&self) -> Arc<Guard> {

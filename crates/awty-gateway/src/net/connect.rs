@@ -55,7 +55,7 @@ pub async fn connect(
 
 async fn one(place: &Place<'_>, guard: &Guard, judged: SocketAddr) -> Result<Connected, Failure> {
     let start = Instant::now();
-    let failed = |error: std::io::Error| Failure::new(Fault::Connect, format!("{judged}: {error}"));
+    let failed = |error: std::io::Error| Failure::unless_own(Fault::Connect, &error, format!("{judged}: {error}"));
     let tcp = TcpStream::connect(judged).await.map_err(failed)?;
     let peer = tcp.peer_addr().map_err(failed)?;
     if !guard.is_as_judged(judged, peer) {

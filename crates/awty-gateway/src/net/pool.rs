@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 const REST: Duration = Duration::from_secs(30);
 const AGE: Duration = Duration::from_secs(5 * 60);
-const MOST: usize = 1_000;
+pub const MOST: usize = 1_000;
 const SWEEP: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,9 +43,9 @@ impl Drop for Ready {
     }
 }
 
-#[derive(Default)]
 pub struct Pool {
     idle: Mutex<Idle>,
+    most: usize,
 }
 
 #[derive(Default)]
@@ -71,6 +71,10 @@ impl Idle {
 }
 
 impl Pool {
+    pub fn new(most: usize) -> Self {
+        Pool { idle: Mutex::default(), most }
+    }
+
     pub fn take(&self, key: &Key) -> Option<Ready> {
         let mut idle = self.lock();
         let rows = idle.rows.get_mut(key)?;
@@ -94,7 +98,7 @@ impl Pool {
     /// limit the number of connections.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
-        if idle.count >= MOST {
+        if idle.count >= self.most {
             idle.evict();
         }
         idle.rows.entry(key).or_default().push((Instant::now(), ready));

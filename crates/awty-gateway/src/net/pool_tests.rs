@@ -18,7 +18,7 @@ fn key(number: usize) -> Key {
 
 #[tokio::test]
 async fn what_rests_is_bounded_and_the_oldest_goes_first() {
-    let (pool, mut peers) = (Pool::default(), Vec::new());
+    let (pool, mut peers) = (Pool::new(MOST), Vec::new());
     for number in 0..=MOST {
         let (ready, peer) = ready().await;
         pool.put(key(number / 2), ready);
@@ -32,7 +32,7 @@ async fn what_rests_is_bounded_and_the_oldest_goes_first() {
 
 #[tokio::test]
 async fn none_rests_for_too_long() {
-    let (pool, mut peers) = (Pool::default(), Vec::new());
+    let (pool, mut peers) = (Pool::new(MOST), Vec::new());
     for _ in 0..20 {
         let (ready, peer) = ready().await;
         pool.put(key(0), ready);

@@ -5,6 +5,7 @@
 
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, check_port};
+use crate::files;
 use awty_core::uri::Uri;
 use hickory_resolver::config::{LookupIpStrategy, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
@@ -124,6 +125,10 @@ async fn of_family(resolver: &TokioResolver, name: &str) -> Result<Found, Failur
             Ok(Found { addresses: all.iter().take(ADDRESSES).collect(), kept: ttl.clamp(KEPT.0, KEPT.1) })
         }
         Err(error) if error.is_no_records_found() => Ok(Found { addresses: Arc::default(), kept: KEPT.0 }),
-        Err(error) => Err(Failure::new(Fault::Name, error)),
+        // The resolver hides why it could not open a socket.
+        Err(error) => Err(match files::missing() {
+            Some(missing) => Failure::new(Fault::NoFile, missing),
+            None => Failure::new(Fault::Name, error),
+        }),
     }
 }

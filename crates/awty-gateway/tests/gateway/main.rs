@@ -15,6 +15,7 @@ mod connections;
 mod costs;
 mod deliveries;
 mod edits;
+mod files;
 mod forms;
 mod held;
 mod home;

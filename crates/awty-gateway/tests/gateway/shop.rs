@@ -95,6 +95,13 @@ impl Shop {
         Gateway::start(program.as_ref(), url, &self.credentials, flags)
     }
 
+    /// Starts a gateway whose soft and hard limits of open files are `files`, as `prlimit` writes them.
+    pub fn gateway_with_files(&self, files: &str) -> Gateway {
+        let mut command = Command::new("prlimit");
+        command.args([&format!("--nofile={files}"), BINARY]);
+        Gateway::start_by(command, &self.url("gateway"), &self.credentials, &["--name", "one"])
+    }
+
     #[track_caller]
     pub fn token(&self, role: &str, scope: &str) -> String {
         let mut command = Command::new(BINARY);

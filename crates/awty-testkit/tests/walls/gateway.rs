@@ -5,7 +5,7 @@ const FOLDER: &str = "crates/awty-gateway/src";
 
 /// A room is a top-level module. A room may use only rooms of lower layers. The list begins with the lowest layer.
 const LAYERS: &[&[&str]] = &[
-    &["clock", "duration", "notify", "sqlstate"],
+    &["clock", "duration", "files", "notify", "sqlstate"],
     &["net"],
     &["deliver"],
     &["config", "metrics"],
