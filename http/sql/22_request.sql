@@ -23,6 +23,10 @@ BEGIN
     IF octet_length(headers::text) > 65536 THEN
         PERFORM awty_http_internal.refuse('54000', '"headers" are larger than 64 KiB', 'Send large values in the body.');
     END IF;
+    -- A schedule could have 6,240 short headers in 64 KiB, and a list of schedules would need 14 times their size in memory.
+    IF (SELECT count(*) FROM jsonb_object_keys(headers)) > 1000 THEN
+        PERFORM awty_http_internal.refuse('54000', '"headers" has more than 1000 headers', 'Send fewer headers.');
+    END IF;
     SELECT h.name, coalesce(awty_http_internal.header_refusal(h.name),
         CASE WHEN h.value ~ '[\x01-\x08\x0a-\x1f\x7f]' THEN 'whose value has a control character' END) AS trouble
     INTO bad FROM jsonb_each_text(headers) AS h (name, value) ORDER BY 2 NULLS LAST, 1 LIMIT 1;

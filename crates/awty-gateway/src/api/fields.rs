@@ -4,6 +4,7 @@ use super::json_text;
 use super::problem::{Fault, MAX_FAULTS, Problem, shortened};
 use super::shape::{FieldList, Kind, RETRIES};
 use crate::db::{Argument, Arguments};
+use crate::deliver::request::MOST_HEADERS;
 use crate::deliver::user_header::user_header;
 use crate::duration::{self, Length};
 use awty_core::http::Statuses;
@@ -16,9 +17,6 @@ pub const HIDDEN: &str = "•••";
 
 /// Members of a JSON object, whose values are not parsed yet.
 pub type Object = BTreeMap<String, Box<RawValue>>;
-
-/// The database refuses more headers, because they are larger than 64 KiB as JSON.
-const MOST_HEADERS: usize = 8192;
 
 pub struct Fields {
     pub left: Object,
@@ -148,7 +146,7 @@ impl Fields {
         let otherwise = "is not an object of texts; write for example {\"X-From\": \"shop\"}";
         let headers: Object = self.take_as("headers", otherwise)?;
         if headers.len() > MOST_HEADERS {
-            self.fault("headers", "are larger than 64 KiB; send large values in the body");
+            self.fault("headers", format!("has more than {MOST_HEADERS} headers; send fewer headers"));
             return None;
         }
         let text = |(name, value): (String, Box<RawValue>)| {

@@ -41,7 +41,7 @@ pub struct RequestContext<'a> {
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
 /// Maximum number of headers. The HTTP library's `HeaderMap` panics above 24,576 headers.
-const MOST_HEADERS: usize = 1_000;
+pub const MOST_HEADERS: usize = 1_000;
 
 pub const REFERENCE: &str = "{{secret:";
 pub const MOST_REFERENCES: usize = 16;

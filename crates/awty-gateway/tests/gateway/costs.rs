@@ -38,6 +38,23 @@ fn a_small_row_makes_no_large_request() {
     assert!(most < MOST, "it has held {most} KiB");
 }
 
+/// 6,000 short headers fit in 64 KiB. A list of such schedules would need fourteen times the memory of their text.
+#[test]
+fn more_headers_than_a_call_can_have_are_refused_when_they_are_written() {
+    let shop = Shop::open();
+    let with = |count: usize, function: &str| {
+        let headers = format!("(SELECT jsonb_object_agg('x' || n, '') FROM generate_series(1, {count}) AS n)");
+        let call = format!("SELECT awty_http.{function}, headers => {headers})");
+        shop.cluster.client("postgres", "app").batch_execute(&call).err()
+    };
+    for function in ["schedule('http://a.example/', every => '1 h'", "send('http://a.example/'"] {
+        assert!(with(1_000, function).is_none(), "{function}");
+        let error = with(1_001, function).unwrap();
+        let error = error.as_db_error().unwrap();
+        assert_eq!((error.code().code(), error.hint()), ("54000", Some("Send fewer headers.")), "{}", error.message());
+    }
+}
+
 #[test]
 fn no_call_takes_longer_than_the_setting_max_timeout() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
