@@ -1,9 +1,11 @@
 use super::Worker;
-use super::room::ReservedRoom;
+use super::room::{OF_HEADER, ReservedRoom};
 use crate::config::secrets;
 use crate::db::{Answer, Booking, Changes, Failure, Lease, Wait};
 use crate::deliver::definition::Definition;
-use crate::deliver::request::{Delivery, LARGEST_HEADERS, MOST_REFERENCES, REFERENCE, RequestContext, request};
+use crate::deliver::request::{
+    Delivery, LARGEST_HEADERS, MOST_HEADERS, MOST_REFERENCES, REFERENCE, RequestContext, request,
+};
 use crate::deliver::result::{Facts, of_call, of_none};
 use crate::deliver::retry;
 use crate::deliver::unmade::{SECRET_NOT_ALLOWED, Unmade};
@@ -31,7 +33,8 @@ struct NoFile(String);
 pub(super) fn filled_size(lease: &Lease) -> usize {
     let args = lease.args.as_ref().map_or("", |args| args.get());
     let references = args.matches(REFERENCE).take(MOST_REFERENCES).count();
-    args.len() + (references * secrets::LONGEST).min(LARGEST_HEADERS)
+    let most_headers = args.matches(':').take(MOST_HEADERS).count();
+    args.len() + (references * secrets::LONGEST).min(LARGEST_HEADERS) + most_headers * OF_HEADER
 }
 
 pub(super) async fn deliver(
@@ -90,7 +93,7 @@ fn not_made(lateness: f64, failed: Failed) -> Done {
 async fn work(
     worker: &Worker,
     lease: &mut Lease,
-    mut room: Option<ReservedRoom>,
+    room: Option<ReservedRoom>,
     queue: Duration,
     lateness: f64,
 ) -> Result<Done, NoFile> {
@@ -130,19 +133,7 @@ async fn work(
         }
     };
     call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
-    let headers: usize = call.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if let Some(room) = &mut room {
-        room.keep(call.body.len() + headers);
-    }
-    // `room` is the request's reserved memory, which is released as soon as its body is sent.
-    let _without_body = match room {
-        Some(room) if call.body.is_empty() => Some(room),
-        Some(room) => {
-            call.body = room.hold(call.body);
-            None
-        }
-        None => None,
-    };
+    let _head = room.and_then(|room| room.hold(&mut call));
     let report = worker.caller.call(call).await;
     match &report.outcome {
         Err(failure) if failure.fault == Fault::NoFile && !report.sent => return Err(NoFile(failure.detail.clone())),
