@@ -81,8 +81,21 @@ fn a_password_is_not_shown() {
     let (_, texts) = read(&[], NEEDED, "").unwrap();
     assert!(!show(&texts).contains("s3cret"), "{}", show(&texts));
     assert!(show(&texts).contains("# environment, DATABASE_URL"));
-    assert!(!values::masked("host=h password=s3cret").contains("s3cret"));
-    assert!(!values::masked("postgresql://h/d?user=g&password=s3cret").contains("s3cret"));
+    for (url, shown) in [
+        ("host=h password=s3cret", "password=••• host=h"),
+        ("postgresql://h/d?user=g&password=s3cret", "user=g password=••• host=h port=5432 dbname=d"),
+        ("postgresql://g:s3cret@h/d", "user=g password=••• host=h port=5432 dbname=d"),
+        ("postgresql://g:s3cret@/d?host=/run/postgresql", "user=g password=••• host=/run/postgresql dbname=d"),
+        ("postgresql://g:s3cret@db1:5432,db2:5433/d", "user=g password=••• host=db1,db2 port=5432,5433 dbname=d"),
+        ("postgresql://g:x/s3cret@h/d", "user=g password=••• host=h port=5432 dbname=d"),
+        ("postgresql://g:x#s3cret@h/d", "user=g password=••• host=h port=5432 dbname=d"),
+        ("postgresql://g:1/s3cret@h/d", "user=g password=••• host=h port=5432 dbname=d"),
+        ("postgresql://g:x@s3cret@h/d", "•••"),
+        ("postgresql://g:s3cret@h:port/d", "•••"),
+        ("g:s3cret", "•••"),
+    ] {
+        assert_eq!(values::masked(url), shown, "{url}");
+    }
 }
 
 #[test]

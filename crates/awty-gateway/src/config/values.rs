@@ -4,6 +4,7 @@ use crate::net::guard::Allowed;
 use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tokio_postgres::config::Host as PgHost;
 use url::Url;
 
 #[derive(Clone, Debug)]
@@ -151,25 +152,31 @@ fn denied(text: &str) -> Result<IpNet, String> {
     }
 }
 
+/// Returns the parts of the database's URL that show no password. Parses the URL as the connection does, because other
+/// parsers find the password elsewhere. With a second `@`, a part of the password could be in the host.
 pub(super) fn masked(text: &str) -> String {
-    match Url::parse(text) {
-        Ok(mut url) => {
-            if url.password().is_some() && url.set_password(Some("•••")).is_err() {
-                return "•••".into();
-            }
-            let hidden = |pair: (std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>)| match &*pair.0 {
-                "password" => ("password".to_owned(), "•••".to_owned()),
-                _ => (pair.0.into_owned(), pair.1.into_owned()),
-            };
-            if url.query().is_some() {
-                let pairs: Vec<_> = url.query_pairs().map(hidden).collect();
-                url.query_pairs_mut().clear().extend_pairs(pairs);
-            }
-            url.into()
-        }
-        Err(_) if text.contains("password") => "•••".into(),
-        Err(_) => text.to_owned(),
+    const HIDDEN: &str = "•••";
+    let Ok(config) = text.parse::<tokio_postgres::Config>() else { return HIDDEN.into() };
+    if text.matches('@').count() > 1 {
+        return HIDDEN.into();
     }
+    let host = |host: &PgHost| match host {
+        PgHost::Tcp(name) => name.clone(),
+        PgHost::Unix(folder) => folder.display().to_string(),
+    };
+    let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
+    let ports: Vec<String> = config.get_ports().iter().map(u16::to_string).collect();
+    let parts = [
+        ("user", config.get_user().map(str::to_owned)),
+        ("password", config.get_password().map(|_| HIDDEN.to_owned())),
+        ("host", Some(hosts.join(","))),
+        ("port", Some(ports.join(","))),
+        ("dbname", config.get_dbname().map(str::to_owned)),
+    ];
+    let shown = parts
+        .into_iter()
+        .filter_map(|(name, value)| value.filter(|value| !value.is_empty()).map(|value| format!("{name}={value}")));
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 pub fn show(texts: &Texts) -> String {
