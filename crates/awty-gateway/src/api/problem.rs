@@ -130,7 +130,8 @@ impl From<Trouble> for Problem {
             }
             Kind::Internal => {
                 let number = format!("{:016x}", rand::random::<u64>());
-                tracing::error!(number, sqlstate, message, "a request failed");
+                // A field of the name `message` would be written without quotation marks, so that a role could write lines of its own.
+                tracing::error!(number, sqlstate, error = message, "a request failed");
                 return Problem::new("internal", format!("Look for {number} in the gateway's log."));
             }
         };
@@ -197,7 +198,10 @@ pub(super) fn stopping() -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, pointer, shortened};
+    #![allow(clippy::unwrap_used)] // a panic fails the test
+
+    use super::{LONGEST, Problem, Trouble, pointer, shortened};
+    use std::io::Read;
 
     #[test]
     fn only_the_middle_of_a_long_text_is_left_out() {
@@ -205,6 +209,20 @@ mod tests {
         assert_eq!(shortened(text.clone()), text, "its characters have three bytes each");
         let long = shortened(format!("{text}!"));
         assert!(long.chars().count() == 2 * LONGEST + 1 && long.starts_with('一') && long.ends_with('!'), "{long}");
+    }
+
+    #[test]
+    fn a_message_of_a_role_is_one_line_of_the_log() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(std::sync::Arc::new(writer)).finish();
+        tracing::subscriber::with_default(log, || {
+            let message = "a\n2027-01-15T08:00:00Z ERROR forged\r\nb".to_owned();
+            Problem::from(Trouble::Refused { sqlstate: "P0001".into(), message, hint: None })
+        });
+        let mut lines = String::new();
+        reader.read_to_string(&mut lines).unwrap();
+        assert!(lines.contains(r"a\n2027-01-15T08:00:00Z ERROR forged\r\nb"), "{lines}");
+        assert_eq!((lines.matches('\n').count(), lines.matches('\r').count()), (1, 0), "{lines}");
     }
 
     #[test]
