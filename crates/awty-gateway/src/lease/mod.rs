@@ -56,6 +56,8 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 #[derive(Default)]
 struct InFlight {
     job: String,
+    /// Time of the last heartbeat.
+    extended: Option<tokio::time::Instant>,
     used: room::Used,
     task: Option<AbortHandle>,
     /// True if the call must no longer be started: it has begun, or the gateway has returned the lease.
