@@ -1,7 +1,7 @@
 //! Invariant: the database finds a token only by its hash, and no log contains a token.
 
 use super::permits::Seen;
-use super::problem::Problem;
+use super::problem::{Problem, stopping};
 use super::rates::PER_SECOND;
 use super::state::Api;
 use crate::db::{Request, Token};
@@ -82,7 +82,7 @@ impl Api {
                 "The token is not known: it was dropped, is from another database, or a character of it is wrong.";
             Problem::new("token-missing", detail)
         };
-        let token = self.db.token(&Sha256::digest(text), crate::clock::now()).await?.ok_or_else(unknown)?;
+        let token = self.token(text).await?.ok_or_else(unknown)?;
         if token.expired {
             return Err(Problem::new("token-expired", "The token has expired; make a new one."));
         }
@@ -91,6 +91,19 @@ impl Api {
             return Err(Problem::new("rate-limited", detail));
         }
         Ok(Asker { token, changes })
+    }
+
+    /// Looks the token up in a task of its own, because a statement whose client has gone would close its connection to
+    /// the database. Strangers could make the gateway open one connection after the other.
+    async fn token(&self, text: &str) -> Result<Option<Token>, Problem> {
+        let place = self.lookups.clone().acquire_owned().await.map_err(|_| stopping())?; // never closed
+        let (db, hash) = (self.db.clone(), Sha256::digest(text));
+        let look_up = tokio::spawn(async move {
+            let found = db.token(&hash, crate::clock::now()).await;
+            drop(place);
+            found
+        });
+        Ok(look_up.await.map_err(|_| stopping())??)
     }
 
     pub async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {

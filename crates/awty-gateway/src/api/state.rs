@@ -14,6 +14,9 @@ pub(super) const SMALL: usize = 16 * 1024;
 /// Maximum memory of all large request bodies together, in KiB.
 pub const ROOM: usize = 64 * 1024;
 
+/// Maximum number of tokens that are looked up at a time.
+const LOOKUPS: usize = 2;
+
 pub struct ApiConfig {
     pub name: String,
     pub master_key: Vec<u8>,
@@ -25,6 +28,7 @@ pub struct ApiConfig {
 
 pub struct Api {
     pub(super) db: Db,
+    pub(super) lookups: Arc<Semaphore>,
     pub(super) rates: Rates,
     pub(super) permits: Permits,
     pub(super) bodies: Semaphore,
@@ -35,8 +39,9 @@ pub struct Api {
 
 impl Api {
     pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, config: ApiConfig) -> Arc<Self> {
+        let lookups = Arc::new(Semaphore::new(LOOKUPS));
         let (rates, permits, bodies) = (Rates::default(), Permits::default(), Semaphore::new(ROOM));
-        Arc::new(Api { db, rates, permits, bodies, guard: guard.into(), metrics, config })
+        Arc::new(Api { db, lookups, rates, permits, bodies, guard: guard.into(), metrics, config })
     }
 }
 

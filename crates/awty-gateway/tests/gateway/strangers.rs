@@ -3,6 +3,10 @@ use crate::people::{client, open};
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 use awty_testkit::postgres::Client;
+use std::io::Write;
+use std::net::TcpStream;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A change of limits must not use an advisory lock, because every role can take and keep one.
 #[test]
@@ -133,4 +137,23 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     receiver.called("/ok", receiver.seen("/ok").len() + 3);
     let (status, figures) = gateway.get("/metrics");
     assert!(status == 200 && figures.contains("awty_pending{job=\"http.app\"}"), "{figures}");
+}
+
+/// A client that hangs up while the gateway looks up its token must not cost a connection to the database.
+#[test]
+fn bogus_tokens_of_clients_that_hang_up_open_no_sessions() {
+    let (shop, gateway, app) = open();
+    assert_eq!(app.get("/v1/schedules").status, 200);
+    let mut holder = shop.cluster.superuser("postgres");
+    holder.batch_execute("BEGIN; LOCK TABLE awty_http.token IN ACCESS EXCLUSIVE MODE").unwrap();
+    for number in 0..40 {
+        let mut client = TcpStream::connect(gateway.address()).unwrap();
+        let bogus = format!("Authorization: Bearer awty_{number:043}");
+        write!(client, "GET /v1/schedules HTTP/1.1\r\nHost: x\r\n{bogus}\r\n\r\n").unwrap();
+        sleep(Duration::from_millis(30)); // the gateway begins to look the token up
+    }
+    let sessions = shop.text("SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway'");
+    assert!(sessions.parse::<u32>().unwrap() <= 9, "the gateway has {sessions} sessions");
+    holder.batch_execute("ROLLBACK").unwrap();
+    assert_eq!(app.get("/v1/schedules").status, 200);
 }
