@@ -34,7 +34,7 @@ fn headers_of_calls_that_hang_use_the_memory_of_their_tenant() {
     shop.add_tenant("bob");
     shop.cluster.execute("postgres", &["SELECT awty.alter_target('http.app', concurrency => 1000)"]);
     let _gateway = shop.gateway_with("gateway", &["--timeout", "10 min"]);
-    let silent = accept("127.0.0.1:0", |stream| hang(stream));
+    let silent = accept("127.0.0.1:0", hang);
     let headers = "(SELECT jsonb_object_agg('x' || n, '') FROM generate_series(1, 1000) AS n)";
     let send = format!("awty_http.send('http://{silent}/', headers => {headers})");
     shop.app(&format!("SELECT {send} FROM generate_series(1, 300)"));
