@@ -24,6 +24,7 @@ const FOLDERS: &[&str] = &[
     "crates/awty-gateway/tests/gateway",
     "crates/awty-gateway/src",
     "crates/awty-gateway/src/api",
+    "crates/awty-gateway/src/config",
     "crates/awty-gateway/src/deliver",
     "crates/awty-gateway/src/lease",
     "crates/awty-gateway/src/net",
