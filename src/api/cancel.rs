@@ -1,7 +1,7 @@
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;
-use crate::call::rights;
+use crate::call::{own_checks, rights};
 use crate::error::Result;
 use crate::pg::clock;
 use crate::repeat::statements::repetition::{self, Existing};
@@ -21,7 +21,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
         // Leaves out checks of rules, because their cancellation would stop the rules from watching the rows.
-        None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
+        None => entity.jobs(|job| rights::may_schedule(job) && !own_checks::is_rules(job)),
     };
     if let [job] = jobs.as_slice()
         && watch::silence::applies(job, &entity.name)

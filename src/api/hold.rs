@@ -3,7 +3,7 @@
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
 use crate::call::entity::Entity;
-use crate::call::rights;
+use crate::call::{own_checks, rights};
 use crate::error::{Error, QuietError, Result, WatchError};
 use crate::pg::{catalog, clock};
 use crate::quiet;
@@ -25,7 +25,7 @@ fn hold_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
     let job = entity.one_job(args, "awty.hold")?;
-    watch::keep_own_check(&job, &entity.name)?;
+    own_checks::keep(&job, &entity.name)?;
     let note = args.optional_name(3, "note", MAX_NOTE)?;
     let until = planned_end(args, 4, "held_until", &job)?;
     if let Some(watched) = watch::hold::rule_of(&job, &entity.name) {

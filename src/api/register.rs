@@ -1,8 +1,8 @@
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CHANNEL, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
 use crate::call::options::{options, refuse_external, reset};
-use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
+use crate::call::{own_checks, rights};
 use crate::error::{self, Error, LeaseError, Result, WatchError};
 use crate::function::{self, Signature};
 use crate::lease::statements::lease;
@@ -93,7 +93,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     if old.says_the_same(job) {
         return Ok(false);
     }
-    if watch::is_rules(&old) {
+    if own_checks::is_rules(&old) {
         return Err(WatchError::IsRule { job: job.name.to_string() }.into());
     }
     if !replace {
@@ -150,7 +150,7 @@ fn alter_job(args: &Args) -> Result<()> {
         job.role = run_as(Some(role), function.is_some() || !job.is_external())?;
         check_quota(job.role)?;
     }
-    if (role.is_some() || function.is_some()) && watch::is_rules(&job) {
+    if (role.is_some() || function.is_some()) && own_checks::is_rules(&job) {
         return Err(WatchError::IsRule { job: job.name.to_string() }.into());
     }
     if let Some(function) = &function {
@@ -180,7 +180,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);
     // A restore may have failed to load the rule. Nothing else can then remove the job.
-    if own.as_ref().is_ok_and(watch::is_rules) && rule::find(&name).is_some() {
+    if own.as_ref().is_ok_and(own_checks::is_rules) && rule::find(&name).is_some() {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {

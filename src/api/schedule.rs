@@ -1,7 +1,7 @@
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;
-use crate::call::rights;
+use crate::call::{own_checks, rights};
 use crate::error::{self, Error, Result};
 use crate::function;
 use crate::lease::statements::target;
@@ -13,7 +13,6 @@ use crate::shmem::wakeup;
 use crate::store::future_job::{self, NewCheck};
 use crate::store::job::{self, Job};
 use crate::store::{history, hold};
-use crate::watch;
 use awty_core::lease::target::Standing;
 use awty_core::limits::Shown;
 use awty_core::policy::{self, TooFar};
@@ -59,7 +58,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
         .ok_or(Error::Null { argument: "on_conflict" })?;
 
     let job = rights::schedulable_job(&name)?;
-    watch::keep_own_check(&job, &entity.name)?;
+    own_checks::keep(&job, &entity.name)?;
     function::check(&job)?;
     let now = clock::now();
     let slot = slot_of(&job, time, now)?;

@@ -5,7 +5,7 @@ use super::schedule::{due_after, inherit_occurrence, say_blocked, say_paused, sa
 use crate::call::args::{Args, calls, is_too_large};
 use crate::call::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, MAX_KEYS};
 use crate::call::entity::Entity;
-use crate::call::rights;
+use crate::call::{own_checks, rights};
 use crate::error::{Error, Label, Result};
 use crate::pg::array::{self, JSONB, TEXT, TIME};
 use crate::pg::subtransaction::unless_duplicate;
@@ -94,7 +94,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
         .choice(6, "on_conflict", "replace, keep, earliest, latest, error")?
         .ok_or(Error::Null { argument: "on_conflict" })?;
     let job = rights::schedulable_job(&name)?;
-    watch::keep_own_check(&job, &entity_name)?;
+    own_checks::keep(&job, &entity_name)?;
     function::check(&job)?;
     if keys.texts.is_empty() {
         return Ok(0);
@@ -254,7 +254,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
         // Does not cancel checks of rules if the caller names no job, so that rules keep watching their rows.
-        let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
+        let may = |job: &Job| rights::may_schedule(job) && !own_checks::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| rights::shared_job(job, may));
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));

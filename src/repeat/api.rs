@@ -7,7 +7,7 @@ use crate::calendar;
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CALENDAR, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use crate::call::entity::Entity;
-use crate::call::rights;
+use crate::call::{own_checks, rights};
 use crate::error::{self, Error, Result, quote};
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
@@ -16,7 +16,7 @@ use crate::repeat;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::{future_job, hold};
-use crate::{function, settings, watch};
+use crate::{function, settings};
 use awty_core::Time;
 use awty_core::argument_limits::MAX_OCCURRENCES;
 use awty_core::repeat::{Change, Plan, RepeatError, Repetition};
@@ -114,7 +114,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     let job_args = args.jsonb(10)?;
 
     let job = rights::schedulable_job(&name)?;
-    watch::keep_own_check(&job, &entity.name)?;
+    own_checks::keep(&job, &entity.name)?;
     function::check(&job)?;
     terms.calendar.clone_from(&calendar);
     // Lock order: first the calendar, then the check, as in `awty.create_calendar()`.

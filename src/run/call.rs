@@ -1,8 +1,8 @@
 //! Invariant: after [`ask`] returns, the commit executes no code of the job's function. The settings and the current
 //! user are restored.
 
-use crate::call::caller;
 pub use crate::call::caller::Caller;
+use crate::call::{caller, own_checks};
 use crate::error::Error;
 use crate::failpoint::failpoint;
 use crate::function::{Function, Signature};
@@ -10,7 +10,6 @@ use crate::pg::catch::{Failure, catch};
 use crate::pg::{relations, role, unbound};
 use crate::store::check_row;
 use crate::store::job::Job;
-use crate::watch;
 use awty_core::Answer;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, pg_sys};
@@ -40,7 +39,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     // SAFETY: the lookup has checked that the function returns an array of timestamptz.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
     // The function of a rule's job returns `-infinity` for a watched row that meets the rule's condition.
-    let is_rule = watch::is_rules(job);
+    let is_rule = own_checks::is_rules(job);
     let answer = |time: Option<TimestampWithTimeZone>| match time.map(i64::from) {
         Some(i64::MIN) if is_rule => Answer::Met,
         raw => check_row::answer(raw),

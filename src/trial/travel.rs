@@ -5,6 +5,7 @@
 
 use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;
+use crate::call::own_checks::{BACKFILL, SWEEP};
 use crate::call::rights;
 use crate::error::{self, Error, Result, TravelError};
 use crate::figures::account::Account;
@@ -19,7 +20,6 @@ use crate::run::book::{self, Timing};
 use crate::run::call::{Caller, ask};
 use crate::store::check_row::{Row, Table};
 use crate::store::job::{self, Job};
-use crate::watch::{BACKFILL, SWEEP};
 use crate::{function, settings};
 use awty_core::{After, Answer, KeepHistory, Mono, Time};
 use chrono::TimeDelta;

@@ -37,23 +37,17 @@ mod written;
 
 use self::statements::rule_check;
 use crate::calendar;
+use crate::call::own_checks::{BACKFILL, CLEARED, FUNCTION, SWEEP, is_rules};
 use crate::call::rights;
-use crate::error::{self, CalendarError, Error};
+use crate::error::{CalendarError, Error};
 use crate::pg::clock;
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
 use crate::rule::statements::rule::{self, Rule};
 use crate::shmem::wakeup;
-use crate::store::job::{self, Job};
+use crate::store::job;
 use awty_core::Time;
 use pgrx::pg_sys;
-
-pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
-/// Value of `entity_name` by which awty finds the check that runs a [`walk`].
-pub const BACKFILL: &str = "awty.backfill";
-/// Value of `entity_name` by which awty finds the check that runs a [`sweep`].
-pub const SWEEP: &str = "awty.sweep";
-pub const CLEARED: &str = "awty.cleared";
 
 const MOST_NAMED: usize = 20;
 
@@ -99,17 +93,4 @@ pub fn follow_calendar(name: &Text, by: pg_sys::Oid, now: Time) {
         }
         rule::walk_moved(rule);
     }
-}
-
-/// Refuses a caller who does not own the rule's job, because these checks keep the rule's alerts true.
-pub fn keep_own_check(job: &Job, entity_name: &Text) -> error::Result<()> {
-    let is_own = [BACKFILL, SWEEP, CLEARED].map(str::as_bytes).contains(&entity_name.as_bytes());
-    if is_own && is_rules(job) && !rights::owns(job) {
-        return Err(Error::NotOwner { job: job.name.to_string() });
-    }
-    Ok(())
-}
-
-pub fn is_rules(job: &Job) -> bool {
-    (job.schema.as_bytes(), job.function.as_bytes()) == (FUNCTION.0.as_bytes(), FUNCTION.1.as_bytes())
 }
