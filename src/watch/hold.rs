@@ -47,7 +47,7 @@ fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
     let scheduled_at = rule_check::pending(&watched.rule, keys).pop()?.scheduled_at;
     // Undoes the subtransaction to release the lock on the watched table. A client without rights to the table must not
     // keep the table locked.
-    let (_, row) = undone_or_raised(|| reported(|| watched.source.by_keys(keys))).pop()?;
+    let (_, row) = undone_or_raised(|| reported(|| watched.source.by_exact_keys(keys))).pop()?;
     let clocks = Clocks::read(watched, keys);
     let RowState::Waiting { start, stops, .. } = row.state.found(scheduled_at, clocks.stops(key)) else { return None };
     let since = watched.since(start);

@@ -49,9 +49,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let limits = &watched.job.options.limits;
     let keys: Vec<Text> = places.iter().map(|place| given[*place].key.clone()).collect();
     let mut clocks = Clocks::read(watched, &keys);
-    // A check with another spelling of a row's key, such as `01`, is not the check of the row.
-    let found: HashMap<usize, _> =
-        watched.source.by_keys(&keys).into_iter().filter(|(row, found)| found.key == keys[*row]).collect();
+    let found: HashMap<usize, _> = watched.source.by_exact_keys(&keys).into_iter().collect();
     let open: HashMap<Text, Open> =
         alert::open(&rule.name, &keys).into_iter().map(|open| (open.key.clone(), open)).collect();
     let (mut answers, mut clear, mut over, mut stay) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

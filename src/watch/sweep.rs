@@ -55,7 +55,7 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
 fn compare(watched: &Watched, open: Vec<Found>, keys: &[Text], now: Time) -> bool {
     let name = &watched.rule.name;
     let clocks = Clocks::read(watched, keys);
-    let rows: HashMap<usize, _> = watched.source.by_keys(keys).into_iter().collect();
+    let rows: HashMap<usize, _> = watched.source.by_exact_keys(keys).into_iter().collect();
     let (mut settled, mut ahead, mut stays) = (Vec::new(), Vec::new(), Vec::new());
     for (place, Found { key, level, since, version }) in open.into_iter().enumerate() {
         let found = rows

@@ -149,7 +149,7 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         rule_check::pending(rule, keys).into_iter().map(|check| (check.key.clone(), check)).collect();
     let mut clocks = Clocks::read(watched, keys);
     if moves || watched.source.stopped.is_some() {
-        rows = watched.source.by_keys(keys).into_iter().map(|(_, row)| row).collect();
+        rows = watched.source.by_exact_keys(keys).into_iter().map(|(_, row)| row).collect();
     }
     let open: HashMap<Text, Alert> =
         alert::open(&rule.name, keys).into_iter().map(|open| (open.key, open.alert)).collect();

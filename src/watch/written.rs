@@ -96,7 +96,7 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     if check.as_ref().is_some_and(|check| hold::is_silenced(check.id)) {
         return Ok(());
     }
-    let row = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).find(|row| row.key == *key);
+    let row = watched.source.by_exact_keys(&keys).pop().map(|(_, row)| row);
     let open = match &row {
         Some(row) if !row.is_stopped => alert::lock_open(&rule.name, &keys).pop().map(|(open, _)| open.alert),
         _ => None,

@@ -55,3 +55,24 @@ fn a_row_has_one_alert_whatever_the_spelling_of_its_key() {
     assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 1);
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM alice.heard"), 1);
 }
+
+#[test]
+fn a_check_with_another_spelling_of_a_key_stops_no_walk() {
+    let field = Field::new();
+    let calendar =
+        |hours: &str| format!("SELECT awty.create_calendar('own', '{{mon-sun {hours}}}', 'UTC', replace => true)");
+    field.sql("alice", &calendar("00:00-00:30"));
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.t (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         SELECT awty.watch('alice.t', since => 'at', until => $$s = 'y'$$, within => '10 hours', calendar => 'own');
+         INSERT INTO alice.t (id) VALUES (1), (2); SELECT awty.allow('t', 'mallory')",
+    );
+    field.cluster.await_sql(DB, "the walk", "SELECT walk = 'done' FROM awty.rule");
+    field.sql("mallory", "SELECT awty.schedule('t', '1 ', 't', after => '300 days')");
+    field.sql("alice", &calendar("00:00-24:00"));
+    let moved =
+        "SELECT bool_and(next_check_at < now() + interval '1 day') FROM awty.future_job WHERE entity_key IN ('1', '2')";
+    field.cluster.await_sql(DB, "the new times", moved);
+    field.cluster.await_sql(DB, "the end of the walk", "SELECT walk = 'done' FROM awty.rule");
+}
