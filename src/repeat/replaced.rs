@@ -3,8 +3,8 @@
 //!
 //! Invariant: the caller has locked each check that is moved.
 
+use super::of;
 use super::statements::repetition::{self, Pending};
-use super::{of, upkeep};
 use crate::call::rights;
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -43,10 +43,7 @@ pub fn end(pending: &Pending, now: Time) {
     history::end(&[pending.check], Outcome::Replaced, now, None);
 }
 
-pub struct Users {
-    pending: Vec<(Pending, Job, Option<Repetition<Local>>)>,
-    shut: Vec<i64>,
-}
+pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
 
 impl Users {
     pub fn of(calendar: &Text) -> Self {
@@ -56,12 +53,11 @@ impl Users {
             let before = of(&pending.repetition, job.options.limits.width);
             Some((pending, job, before))
         };
-        Self { pending: pending.into_iter().filter_map(with_job).collect(), shut: repetition::shut(calendar) }
+        Self(pending.into_iter().filter_map(with_job).collect())
     }
 
     pub fn follow(self, now: Time) {
-        upkeep::begin_again(&self.shut, now);
-        for (pending, job, before) in self.pending {
+        for (pending, job, before) in self.0 {
             let occurrence = &pending.occurrence;
             let after = of(&pending.repetition, job.options.limits.width);
             let change = match (before, after) {
@@ -70,6 +66,10 @@ impl Users {
                 (None, Some(after)) => Change::Moves(after.begin(now)),
                 (_, None) => Change::Moves(None),
             };
+            // A held check cannot run, and its hold must outlive the time in which the calendar is closed.
+            if pending.held && change == Change::Moves(None) {
+                continue;
+            }
             if change == Change::Moves(Some(occurrence.first)) && occurrence.passed.is_none() {
                 continue;
             }

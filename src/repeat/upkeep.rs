@@ -14,8 +14,17 @@ const PIECE: i64 = 1000;
 /// One transaction inserts missing checks of repetitions for at most this time. Without the limit, the transaction
 /// could become long, because finding the next time of one repetition may take milliseconds.
 const LONGEST: Duration = Duration::from_millis(500);
+/// Time in which one inspection looks for repetitions without checks.
+const LOOKING: Duration = Duration::from_millis(100);
 
+/// Looks at repetitions until the time limit has passed, or until some needed a repair.
 pub fn repair(now: Time) {
+    let until = Some(clock::mono().plus(LOOKING));
+    while repair_piece(now) && !clock::is_past(until) {}
+}
+
+/// Returns whether the piece needed no repair, and is not the last one.
+fn repair_piece(now: Time) -> bool {
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.repaired));
     let piece = upkeep::piece(after, PIECE);
@@ -30,11 +39,12 @@ pub fn repair(now: Time) {
             line.repaired = last.or(piece.last).unwrap_or(i64::MIN);
         }
     });
+    piece.stray.is_empty() && piece.alone.is_empty() && piece.last.is_some()
 }
 
 /// Inserts checks for repetitions that have none. If the time limit stops the work, returns the id of the last
 /// repetition that was handled.
-pub fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
+fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
     let until = Some(clock::mono().plus(LONGEST));
     // Skips the other repetitions of a role that has inserted the same check in an open transaction.
     let mut locked = HashSet::new();

@@ -139,14 +139,6 @@ statement! {
 }
 
 statement! {
-    /// Returns the repetitions that have no check.
-    pub fn shut(calendar: &Text) -> Vec<i64> = query,
-    c"SELECT r.id FROM awty_internal.repetition AS r
-      WHERE r.calendar = $1 AND NOT EXISTS (
-          SELECT FROM awty.future_job AS f WHERE f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job)"
-}
-
-statement! {
     pub fn users(calendar: &Text) -> Vec<(Text, Text, Text)> = query_latest,
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }

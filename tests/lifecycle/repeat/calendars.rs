@@ -42,13 +42,24 @@ fn a_calendar_without_a_moment_stops_its_repetition_until_it_is_replaced() {
     let named = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'calendar \"c\" is closed at all its moments'";
     shop.await_true("doctor to name it", named);
     shop.await_true("it to stay", "SELECT count(*) = 2 FROM awty.repetition");
-    let open = [
-        "BEGIN",
-        "SELECT awty.create_calendar('c', '{mon-sun 00:00-24:00}', 'UTC', replace => true)",
-        "SELECT 1 / (next_check_at IS NOT NULL)::int FROM awty.repetition WHERE entity_key = '1'",
-        "COMMIT",
-    ];
-    shop.run(&open.join(";"));
+    calendar(&shop, "mon-sun 00:00-24:00", NONE);
     await_ends(&shop, "2", 2);
+    shop.await_true("it to go on", "SELECT next_check_at > now() FROM awty.repetition WHERE entity_key = '1'");
+    expect_each_has_its_check(&shop);
+}
+
+#[test]
+fn a_hold_outlives_the_time_in_which_the_calendar_is_closed() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    calendar(&shop, "mon-sun 00:00-24:00", NONE);
+    repeat(&shop, "1", "note", "every => '1 hour', calendar => 'c'");
+    shop.run("SELECT awty.hold('orders', '1')");
+    shop.await_true("the hold", "SELECT held FROM awty.future_job");
+    calendar(&shop, "mon 09:01-09:02", NOW);
+    calendar(&shop, "mon-sun 00:00-24:00", NONE);
+    let held = "SELECT count(*) = 1 FROM awty.future_job WHERE held";
+    assert!(shop.cluster.value::<bool>("postgres", held));
+    shop.run("SELECT awty.release('orders', '1')");
     expect_each_has_its_check(&shop);
 }
