@@ -62,8 +62,9 @@ fn wait(args: &Args, relation: pg_sys::Oid) -> Result<()> {
     Ok(())
 }
 
-/// Locks the table. Judges the rights again, because they may have changed during the wait for the lock.
+/// Locks the table. Judges the rights before and after, because they may have changed during each wait.
 fn watch_now(args: &Args, relation: pg_sys::Oid) -> Result<Text> {
+    own_table(relation)?;
     table_lock::against_writes(relation);
     let table = own_table(relation)?;
     let name = rule_name(args, &table)?;

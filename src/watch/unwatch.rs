@@ -58,6 +58,9 @@ fn wait(name: &Text) -> Result<()> {
 fn end(name: &Text, relation: pg_sys::Oid) -> Result<i64> {
     let changed = || -> Error { WatchError::Changed { rule: name.to_string() }.into() };
     let busy = || WatchError::Busy { rule: name.to_string() }.into();
+    if own_rule(name)?.relation != relation {
+        return Err(changed());
+    }
     if table::describe(relation).is_some() {
         table_lock::against_writes(relation);
     }
