@@ -120,7 +120,7 @@ pub async fn serve(
     parts.spawn(shrink(all));
     parts.spawn(health::watch(worker.clone()));
     // Behind a proxy, all clients have the proxy's address, so the number of connections per address is not limited.
-    let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER };
+    let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER.min(limits.clients.div_ceil(10)) };
     match of_metrics {
         Some((listener, _)) => {
             let figures = figures.merge(health::router(worker.clone()));

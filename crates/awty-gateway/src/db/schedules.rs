@@ -36,7 +36,8 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// Selects a page of schedules. To limit memory, rows after the first 4 MiB have null in `fields`, `body` and `last`.
+/// Selects a page of schedules. To limit memory, rows after the first 4 MiB have null in `fields`, `body` and `last`. Each
+/// header counts as 128 bytes more, because the gateway needs that much for it.
 macro_rules! schedules {
     ($($from:tt)*) => {
         concat!(
@@ -46,6 +47,7 @@ macro_rules! schedules {
                 (SELECT pg_catalog.jsonb_build_object('ok', c.ok, 'failed', c.failed, 'dropped', c.dropped)
                  FROM awty_http_internal.counts(s.id) AS c) AS counts
             FROM (SELECT i.*, coalesce(pg_catalog.sum(pg_catalog.octet_length(i.fields::text)
+                    + 128 * (SELECT pg_catalog.count(*) FROM pg_catalog.jsonb_each(CASE pg_catalog.jsonb_typeof(i.fields -> 'headers') WHEN 'object' THEN i.fields -> 'headers' END))
                     + coalesce(pg_catalog.octet_length(i.body), 0) + coalesce(pg_catalog.octet_length(i.last), 0))
                 OVER (ORDER BY i.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
             FROM (SELECT (SELECT ", attempt!(), "::text FROM awty_http_internal.attempts(e.id, max => 1) AS a) AS last, e.id, e.fits, e.is_end, e.version, e.deleted_at IS NOT NULL AS deleted, e.job IS NOT DISTINCT FROM awty_http_internal.job() AS own,

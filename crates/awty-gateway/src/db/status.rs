@@ -1,4 +1,5 @@
 use super::schedules::ms;
+use super::views::cut;
 use super::{Request, Trouble};
 use serde_json::Value;
 
@@ -23,7 +24,9 @@ pub const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worke
     FROM awty.lease AS l JOIN awty_http.tenant AS t ON t.job = l.job WHERE l.expires_at > pg_catalog.clock_timestamp()
     GROUP BY l.worker ORDER BY l.worker LIMIT 100";
 pub const FINDINGS: &str = concat!(
-    "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail, 'fix', ",
+    "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', ",
+    cut!("d.detail"),
+    ", 'fix', ",
     fix!("d.fix"),
     ")
     FROM awty.doctor() AS d LIMIT 500"

@@ -109,7 +109,8 @@ impl Resolver {
                 let kept = kept.min().unwrap_or(KEPT.0);
                 Found { addresses: [v4.addresses, v6.addresses].concat().into(), kept }
             }
-            (Ok(found), Err(_)) | (Err(_), Ok(found)) if !found.addresses.is_empty() => found,
+            // Asks for the other family again soon.
+            (Ok(found), Err(_)) | (Err(_), Ok(found)) if !found.addresses.is_empty() => Found { kept: KEPT.0, ..found },
             (Err(failure), _) | (_, Err(failure)) => return Err(failure),
         };
         self.known.insert(absolute, found.clone());

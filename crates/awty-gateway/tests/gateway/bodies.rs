@@ -78,6 +78,17 @@ fn a_page_has_some_megabytes_at_most() {
 
 /// A control character has six bytes in JSON.
 #[test]
+fn a_page_counts_what_headers_cost() {
+    let (shop, _gateway, client) = open();
+    shop.app(
+        "SELECT awty_http.schedule('http://a.example/' || n, '1 h', headers => h.headers)
+         FROM generate_series(1, 60) AS n, (SELECT jsonb_object_agg('x' || i, '') FROM generate_series(1, 1000) AS i) AS h (headers)",
+    );
+    let page = client.get("/v1/schedules?limit=500");
+    assert!(page.status == 200 && page.header("link").contains("next"), "{} {}", page.status, page.header("link"));
+}
+
+#[test]
 fn a_page_counts_all_texts_of_a_schedule() {
     let (shop, _gateway, client) = open();
     shop.app("SELECT awty_http.schedule('http://a.example/' || n, '1 h', description => repeat(chr(1), 1000), labels => ARRAY[repeat(chr(2), 2000)]) FROM generate_series(1, 400) AS n");

@@ -142,6 +142,22 @@ fn long_remedies_make_no_large_view() {
     assert!(home.len() < 50_000, "{} bytes", home.len());
 }
 
+/// A role writes 4,096 bytes as the message of a failure, and hundreds of findings repeat such messages.
+#[test]
+fn long_messages_make_no_large_view() {
+    let (shop, gateway, _) = open();
+    shop.app(
+        "SELECT awty.register('own'), awty.schedule_many('t', array_agg(n::text), 'own', after => '0') FROM generate_series(1, 100) AS n",
+    );
+    shop.await_text("SELECT bool_and(next_check_at <= now())::text FROM awty.future_job WHERE job = 'own'", "true");
+    shop.app(
+        "SELECT awty.fail(lease, lpad((lease % 10)::text, 4096, '\"'), final => true) FROM awty.claim('{own}', 'worker', 100)",
+    );
+    let browser = Browser::of(&shop, &gateway, "app", "read");
+    let why = browser.shows("/why", &["own"]);
+    assert!(why.len() < 100_000, "{} bytes", why.len());
+}
+
 /// A tenant may claim its own calls, and store 1 MiB as the result of each.
 #[test]
 fn large_results_of_calls_make_no_large_view() {

@@ -27,6 +27,7 @@ mod matrix;
 mod meanwhile;
 mod metrics;
 mod misbehaviour;
+mod name_server;
 mod names;
 mod naptime;
 mod neighbours;

@@ -1,101 +1,19 @@
+use crate::name_server::{NameServer, Says};
 use crate::receiver::Receiver;
 use awty_core::uri::Uri;
-use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;
-use awty_gateway::net::guard::{Allowed, Guard};
 use awty_gateway::net::report::{Call, Report};
-use awty_gateway::net::resolve::Resolver;
-use awty_gateway::net::tls;
 use bytes::Bytes;
-use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
-use hickory_resolver::proto::op::{Message, Query};
-use hickory_resolver::proto::rr::rdata::{A, CNAME};
-use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use hyper::Method;
 use hyper::header::HeaderMap;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-enum Says {
-    Addresses(Vec<Ipv4Addr>),
-    /// The query for the other family gets no answer.
-    OneFamily(Ipv4Addr),
-    Alias(String),
-    Bytes(Vec<u8>),
-    Strange(Ipv4Addr),
-    Nothing,
-}
 
 /// Two loopback addresses. The guard allows `OPEN` and refuses `CLOSED`.
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
-
-struct NameServer {
-    address: SocketAddr,
-    asked: Arc<AtomicUsize>,
-}
-
-impl NameServer {
-    fn start(says: impl Fn(&str, usize) -> Says + Send + 'static) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let (address, asked) = (socket.local_addr().unwrap(), Arc::<AtomicUsize>::default());
-        let count = asked.clone();
-        std::thread::spawn(move || {
-            let mut packet = [0; 4_096];
-            while let Ok((length, client)) = socket.recv_from(&mut packet) {
-                let Ok(question) = Message::from_vec(&packet[..length]) else { continue };
-                let query = question.queries[0].clone();
-                let is_counted = query.query_type() == RecordType::A;
-                let number = if is_counted { count.fetch_add(1, Ordering::Relaxed) } else { 0 };
-                let says = says(&query.name().to_utf8(), number);
-                if let Some(answer) = answer(&question, &query, says) {
-                    socket.send_to(&answer, client).unwrap();
-                }
-            }
-        });
-        NameServer { address, asked }
-    }
-
-    fn caller(&self) -> Caller {
-        let mut connection = ConnectionConfig::udp();
-        connection.port = self.address.port();
-        let server = NameServerConfig::new(self.address.ip(), true, vec![connection]);
-        let resolver = Resolver::with(ResolverConfig::from_name_servers(vec![server])).unwrap();
-        let allowed = vec![Allowed { origin: None, network: "127.0.0.2/32".parse().unwrap() }];
-        Caller::new(Guard { allowed, ..Guard::default() }, resolver, tls::config(tls::roots(&[]).unwrap()).unwrap())
-    }
-}
-
-fn answer(question: &Message, query: &Query, says: Says) -> Option<Vec<u8>> {
-    let mut answer = Message::response(question.metadata.id, question.metadata.op_code);
-    answer.metadata.recursion_available = true;
-    answer.add_query(query.clone());
-    let name = query.name().clone();
-    match says {
-        Says::Addresses(all) if query.query_type() == RecordType::A => {
-            let records = all.into_iter().map(|address| Record::from_rdata(name.clone(), 0, RData::A(A(address))));
-            answer.add_answers(records.collect::<Vec<_>>());
-        }
-        Says::Addresses(_) => {}
-        Says::OneFamily(address) if query.query_type() == RecordType::A => {
-            answer.add_answer(Record::from_rdata(name, 0, RData::A(A(address))));
-        }
-        Says::OneFamily(_) => return None,
-        Says::Alias(other) => {
-            let other = CNAME(Name::from_utf8(other).unwrap());
-            answer.add_answer(Record::from_rdata(name, 0, RData::CNAME(other)));
-        }
-        Says::Bytes(bytes) => return Some(bytes),
-        Says::Strange(address) => {
-            let other = Name::from_utf8("bank.example.").unwrap();
-            answer.add_answer(Record::from_rdata(other, 0, RData::A(A(address))));
-        }
-        Says::Nothing => return None,
-    }
-    Some(answer.to_vec().unwrap())
-}
 
 fn call(receiver: &Receiver, name: &str) -> Call {
     Call {
@@ -145,6 +63,26 @@ async fn a_name_is_called_although_its_other_family_gets_no_answer() {
     let server = NameServer::start(|_, _| Says::OneFamily(OPEN));
     let report = server.caller().call(call(&receiver, "half.example")).await;
     assert_eq!(report.outcome.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_family_that_failed_is_asked_again_within_seconds() {
+    let receiver = Receiver::start_on("0.0.0.0");
+    let is_up = Arc::<AtomicBool>::default();
+    let up = is_up.clone();
+    let server = NameServer::start(move |_, _| match up.load(Ordering::Relaxed) {
+        true => Says::Addresses(vec![OPEN]),
+        false => Says::OtherFamily,
+    });
+    let caller = server.caller();
+    assert!(caller.call(call(&receiver, "back.example")).await.outcome.is_err());
+    is_up.store(true, Ordering::Relaxed);
+    // An address of IPv6 alone would be kept for its minute.
+    let began = std::time::Instant::now();
+    while caller.call(call(&receiver, "back.example")).await.outcome.is_err() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the address of IPv6 is kept");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 #[tokio::test]

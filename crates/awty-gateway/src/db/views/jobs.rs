@@ -15,20 +15,6 @@ pub const JOBS: &str = concat!(
     FROM awty.job_status AS s LEFT JOIN chosen AS o ON o.job = s.job WHERE s.job = ANY (ARRAY(SELECT o.job FROM chosen AS o) || 'other jobs'::text)
     ORDER BY s.role IS NULL, o.own DESC NULLS LAST, s.job LIMIT $1"
 );
-/// Shortens an expression, because the expressions of one rule may take hundreds of kilobytes.
-macro_rules! cut {
-    ($text:literal) => {
-        concat!(
-            "CASE WHEN pg_catalog.length(",
-            $text,
-            ") > 1000 THEN pg_catalog.left(",
-            $text,
-            ", 1000) || '…' ELSE ",
-            $text,
-            " END"
-        )
-    };
-}
 pub const RULES: &str = concat!(
     "WITH chosen AS MATERIALIZED (SELECT w.*, ",
     own_first!("w.role", "w.rule"),

@@ -16,6 +16,23 @@ macro_rules! own {
 }
 pub(super) use own;
 
+/// Shortens a text of a role, because the expressions of one rule may take hundreds of kilobytes, and hundreds of messages
+/// some megabytes.
+macro_rules! cut {
+    ($text:literal) => {
+        concat!(
+            "CASE WHEN pg_catalog.length(",
+            $text,
+            ") > 1000 THEN pg_catalog.left(",
+            $text,
+            ", 1000) || '…' ELSE ",
+            $text,
+            " END"
+        )
+    };
+}
+pub(super) use cut;
+
 /// Selects the columns `own` and `turn` for a list whose rows belong to roles. `ORDER BY own DESC, turn` puts the
 /// visitor's own rows first, and then one row of each other role in turn, because a role can give another role the right
 /// to read any number of rows unasked.
