@@ -90,6 +90,11 @@ fn a_password_is_not_shown() {
         ("postgresql://g:x/s3cret@h/d", "user=g password=••• host=h port=5432 dbname=d"),
         ("postgresql://g:x#s3cret@h/d", "user=g password=••• host=h port=5432 dbname=d"),
         ("postgresql://g:1/s3cret@h/d", "user=g password=••• host=h port=5432 dbname=d"),
+        (
+            "postgresql://g:s3cret@h/d?sslmode=require&hostaddr=10.0.0.5",
+            "user=g password=••• host=h port=5432 hostaddr=10.0.0.5 dbname=d sslmode=require",
+        ),
+        ("postgresql:///d?host=/run&user=g&password=s3cret@home", "•••"),
         ("postgresql://g:x@s3cret@h/d", "•••"),
         ("postgresql://g:s3cret@h:port/d", "•••"),
         ("g:s3cret", "•••"),

@@ -4,7 +4,7 @@ use crate::net::guard::Allowed;
 use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tokio_postgres::config::Host as PgHost;
+use tokio_postgres::config::{Host as PgHost, SslMode};
 use url::Url;
 
 #[derive(Clone, Debug)]
@@ -153,11 +153,17 @@ fn denied(text: &str) -> Result<IpNet, String> {
 }
 
 /// Returns the parts of the database's URL that show no password. Parses the URL as the connection does, because other
-/// parsers find the password elsewhere. With a second `@`, a part of the password could be in the host.
+/// parsers find the password elsewhere. With a second `@`, a part of the password could be in the host, and with other
+/// marks in user or host, a part of the URL that the connection takes for these.
 pub(super) fn masked(text: &str) -> String {
     const HIDDEN: &str = "•••";
     let Ok(config) = text.parse::<tokio_postgres::Config>() else { return HIDDEN.into() };
     if text.matches('@').count() > 1 {
+        return HIDDEN.into();
+    }
+    let is_plain = |name: &str| !name.contains(['?', '=', '&', '/', '#']);
+    let are_plain = config.get_hosts().iter().all(|host| !matches!(host, PgHost::Tcp(name) if !is_plain(name)));
+    if !are_plain || !config.get_user().is_none_or(is_plain) {
         return HIDDEN.into();
     }
     let host = |host: &PgHost| match host {
@@ -166,12 +172,15 @@ pub(super) fn masked(text: &str) -> String {
     };
     let hosts: Vec<String> = config.get_hosts().iter().map(host).collect();
     let ports: Vec<String> = config.get_ports().iter().map(u16::to_string).collect();
+    let addresses: Vec<String> = config.get_hostaddrs().iter().map(ToString::to_string).collect();
     let parts = [
         ("user", config.get_user().map(str::to_owned)),
         ("password", config.get_password().map(|_| HIDDEN.to_owned())),
         ("host", Some(hosts.join(","))),
         ("port", Some(ports.join(","))),
+        ("hostaddr", Some(addresses.join(","))),
         ("dbname", config.get_dbname().map(str::to_owned)),
+        ("sslmode", (config.get_ssl_mode() == SslMode::Require).then(|| "require".to_owned())),
     ];
     let shown = parts
         .into_iter()
