@@ -94,7 +94,7 @@ campaign: ## break what awty runs on and look for broken promises (MINUTES=3 SEE
 failover: ## Patroni's switchovers and failovers, restores and a move, and what they lose (MINUTES=60 SEED=1, EVENTS="Switchover Pitr"); docs/failover.md
 	@scripts/failover "$(or $(MINUTES),60)" "$(or $(SEED),1)" $(EVENTS)
 
-bench: ## awty beside what one would pick instead, ten minutes; docs/performance.md (ONLY=ceiling,set SCALE=0.01 for a try)
+bench: ## awty beside what one would pick instead, half an hour; docs/performance.md (ONLY=ceiling,set SCALE=0.01 for a try)
 	@scripts/bench --scale "$(or $(SCALE),1)" --only "$(ONLY)"
 
 bench-full: ## the same with the large sizes, more than an hour

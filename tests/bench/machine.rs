@@ -13,7 +13,7 @@ pub fn describe(options: &Options) -> Run {
     let sizes = match (options.full, options.is_try()) {
         (_, true) => format!("a try, {} of the sizes", options.scale),
         (true, false) => "full".into(),
-        (false, false) => "those of ten minutes".into(),
+        (false, false) => "the usual ones".into(),
     };
     Run {
         server: server.split(" on ").next().unwrap_or("unknown").to_owned(),

@@ -1,6 +1,6 @@
 use crate::options::Options;
 use crate::progress::say;
-use crate::results::{Chart, Outcome, Wanted, readable};
+use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use crate::work::{rates, speeds};
@@ -31,26 +31,13 @@ pub fn pending(options: &Options) -> Outcome {
         fill(&shop, &database, *number);
     }
     let run = |number: u32| shop.run_due(&name(number), &["one"], due).spent;
-    let mut points = Vec::new();
     for number in &numbers[1..] {
         let what = format!("{} due with {} pending", readable(f64::from(due)), readable(f64::from(*number)));
         let times = Pairs::with_cpu(&what, options.rounds(), || run(*number), || run(numbers[0]));
         let detail = rates(due, ["with many", "with few"], &times[0]);
-        points.push((f64::from(numbers[0]), median(&times[0].theirs) * 1e3));
-        points.push((f64::from(*number), median(&times[0].ours) * 1e3));
         let against = format!("with {} pending", readable(f64::from(numbers[0])));
         outcome.ratios([&what, &against], &times, Wanted::AtMost(1.15), detail);
     }
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    points.dedup_by_key(|point| point.0);
-    outcome.charts.push(Chart {
-        name: "pending".into(),
-        title: format!("Time for {} due checks", readable(f64::from(due))),
-        x: "checks pending".into(),
-        y: "milliseconds".into(),
-        is_over_time: false,
-        lines: vec![("awty, one worker".into(), points)],
-    });
     outcome
 }
 
