@@ -19,10 +19,13 @@ pub fn is_rules(job: &Job) -> bool {
     (job.schema.as_bytes(), job.function.as_bytes()) == (FUNCTION.0.as_bytes(), FUNCTION.1.as_bytes())
 }
 
+pub fn is_own(entity_name: &[u8]) -> bool {
+    [BACKFILL, SWEEP, CLEARED].map(str::as_bytes).contains(&entity_name)
+}
+
 /// Refuses a caller who does not own the rule's job.
 pub fn keep(job: &Job, entity_name: &Text) -> Result<()> {
-    let is_own = [BACKFILL, SWEEP, CLEARED].map(str::as_bytes).contains(&entity_name.as_bytes());
-    if is_own && is_rules(job) && !rights::owns(job) {
+    if is_own(entity_name.as_bytes()) && is_rules(job) && !rights::owns(job) {
         return Err(Error::NotOwner { job: job.name.to_string() });
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! Reads and judges what a call of `awty.watch()` asks for.
 
 use super::unwatch::may_change;
-use super::{BACKFILL, CLEARED, SWEEP};
 use crate::calendar;
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB, MAX_RULE_LENGTH};
+use crate::call::own_checks::is_own;
 use crate::call::run_as::run_as;
 use crate::error::{CalendarError, Error, Result, WatchError};
 use crate::function;
@@ -130,7 +130,7 @@ pub fn own_table(relation: pg_sys::Oid) -> Result<Described> {
         _ if table.is_system => "one of PostgreSQL's own",
         _ if OWN_SCHEMAS.contains(&table.schema.as_str()) => "one of awty's own",
         _ if table.is_temporary => "temporary",
-        _ if [BACKFILL, CLEARED, SWEEP].contains(&table.name.as_str()) => "named like a check of awty's own",
+        _ if is_own(table.name.as_bytes()) => "named like a check of awty's own",
         Kind::Other(pg_sys::RELKIND_VIEW) => "a view",
         Kind::Other(pg_sys::RELKIND_MATVIEW) => "a materialized view",
         Kind::Other(pg_sys::RELKIND_FOREIGN_TABLE) => "a foreign table",

@@ -4,7 +4,7 @@
 //! changes the row's key or `since`, or when the row begins or ceases to meet the rule.
 
 use super::statements::rule_check::{self, ScheduledBy};
-use super::{BACKFILL, CLEARED, SWEEP};
+use crate::call::own_checks::{is_own, is_rules};
 use crate::pg::reraise::reported;
 use crate::pg::subtransaction::undone_or_raised;
 use crate::pg::text::Text;
@@ -17,8 +17,7 @@ use awty_core::Time;
 use awty_core::watch::{self, Alert, Stops};
 
 pub fn applies(job: &Job, entity_name: &Text) -> bool {
-    let is_row = ![BACKFILL, SWEEP, CLEARED].map(str::as_bytes).contains(&entity_name.as_bytes());
-    is_row && super::is_rules(job) && Watched::find(&job.name).is_ok()
+    !is_own(entity_name.as_bytes()) && is_rules(job) && Watched::find(&job.name).is_ok()
 }
 
 pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
