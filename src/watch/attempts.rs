@@ -1,7 +1,7 @@
-//! Changes rules whose table has to be locked.
+//! Changes rules under a lock of their table.
 //!
-//! Invariant: a client waits for other transactions only while the table is not locked, because writers and readers of
-//! the table would also wait. With the table locked, the client waits for a moment only.
+//! Invariant: with the table locked, a client waits only for a moment for locks of other objects and rows, because writers
+//! and readers of the table also wait. It may wait longer for the lock of the table itself, as DROP TRIGGER does.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::clock;
