@@ -6,6 +6,10 @@ fn field() -> Field {
     field
 }
 
+fn calendar(hours: &str) -> String {
+    format!("SELECT awty.create_calendar('own', '{{{hours}}}', 'UTC', replace => true)")
+}
+
 /// A superuser can become each role, so that it may use each calendar in `awty.due()`.
 #[test]
 fn a_replaced_calendar_restarts_no_walk_of_a_superuser() {
@@ -33,7 +37,6 @@ fn a_replaced_calendar_restarts_no_walk_of_a_superuser() {
 #[test]
 fn a_key_that_cannot_be_read_keeps_no_other_check_of_a_rule_from_its_new_time() {
     let field = field();
-    let calendar = |hours: &str| format!("SELECT awty.create_calendar('own', '{{{hours}}}', 'UTC', replace => true)");
     field.sql("alice", &calendar("mon-sun 00:00-24:00"));
     field.sql(
         "alice",
@@ -62,7 +65,6 @@ fn a_key_that_cannot_be_read_keeps_no_other_check_of_a_rule_from_its_new_time() 
 #[test]
 fn a_key_that_its_type_refuses_keeps_no_other_check_of_a_rule_from_its_new_time() {
     let field = field();
-    let calendar = |hours: &str| format!("SELECT awty.create_calendar('own', '{{{hours}}}', 'UTC', replace => true)");
     field.sql("alice", &calendar("mon-sun 00:00-24:00"));
     field.sql(
         "alice",
@@ -114,7 +116,6 @@ fn a_key_that_its_type_refuses_keeps_no_other_check_of_a_rule_from_its_new_time(
 #[test]
 fn an_error_of_all_rows_leaves_out_no_key_of_a_rule() {
     let field = field();
-    let calendar = |hours: &str| format!("SELECT awty.create_calendar('own', '{{{hours}}}', 'UTC', replace => true)");
     field.sql("alice", &calendar("mon-sun 00:00-24:00"));
     field.sql(
         "alice",
@@ -139,8 +140,6 @@ fn an_error_of_all_rows_leaves_out_no_key_of_a_rule() {
 #[test]
 fn the_owner_of_the_type_of_a_key_runs_no_cast_as_the_owner_of_the_table() {
     let field = field();
-    let calendar =
-        |hours: &str| format!("SELECT awty.create_calendar('own', '{{mon-sun {hours}}}', 'UTC', replace => true)");
     field.sql("postgres", "CREATE SEQUENCE public.calls; GRANT ALL ON SEQUENCE public.calls TO PUBLIC");
     field.sql(
         "mallory",
@@ -149,7 +148,7 @@ fn the_owner_of_the_type_of_a_key_runs_no_cast_as_the_owner_of_the_table() {
              $$ BEGIN PERFORM nextval('public.calls'); RETURN t; END $$",
     );
     field.job("alice", "tick", "BEGIN RETURN NULL; END");
-    field.sql("alice", &calendar("00:00-24:00"));
+    field.sql("alice", &calendar("mon-sun 00:00-24:00"));
     // The repetition keeps the worker, which keeps the plan of its statement.
     field.sql(
         "alice",
@@ -160,7 +159,7 @@ fn the_owner_of_the_type_of_a_key_runs_no_cast_as_the_owner_of_the_table() {
     );
     let done = "SELECT walk = 'done' FROM awty.rule";
     field.cluster.await_sql("postgres", "the first walk", done);
-    field.sql("alice", &calendar("00:00-23:00"));
+    field.sql("alice", &calendar("mon-sun 00:00-23:00"));
     field.cluster.await_sql("postgres", "the walk that plans the statement", done);
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker' AND usename = 'alice'";
     let before: i32 = field.one("postgres", worker);
@@ -169,7 +168,7 @@ fn the_owner_of_the_type_of_a_key_runs_no_cast_as_the_owner_of_the_table() {
         "mallory",
         "CREATE CAST (text AS mallory.state) WITH FUNCTION mallory.of_text(text); REVOKE USAGE ON SCHEMA mallory FROM alice",
     );
-    field.sql("alice", &calendar("00:00-22:00"));
+    field.sql("alice", &calendar("mon-sun 00:00-22:00"));
     let failed = "SELECT sqlstate = '42501' FROM awty.failing WHERE entity_name = 'awty.backfill'";
     field.cluster.await_sql("postgres", "the walk to fail", failed);
     assert_eq!(field.one::<i32>("postgres", worker), before, "another worker has no such plan");

@@ -51,6 +51,11 @@ fn each(seconds: &[f64], n: u32) -> String {
     readable(median(seconds) / f64::from(n) * 1e6)
 }
 
+fn detail(times: &Pairs, n: u32) -> String {
+    let [ours, theirs] = [&times.ours, &times.theirs].map(|seconds| each(seconds, n));
+    format!("awty {ours} µs, plain {theirs} µs; {} orders", readable(n.into()))
+}
+
 pub fn watch(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("watch");
     let shop = Shop::open(&[]);
@@ -68,12 +73,7 @@ pub fn watch(options: &Options) -> Outcome {
             || timed(&shop, n, &call("shop.watched")),
             || timed(&shop, n, &call("shop.unwatched")),
         );
-        let detail = format!(
-            "awty {} µs, plain {} µs; {} orders",
-            each(&pairs[0].ours, n),
-            each(&pairs[0].theirs, n),
-            readable(n.into())
-        );
+        let detail = detail(&pairs[0], n);
         outcome.ratios(
             [what, "the plain trigger of the row insert"],
             &pairs,
@@ -96,12 +96,7 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
     let what = "INSERT … SELECT into watched orders";
     let pairs = Pairs::with_cpu(what, options.rounds(), || timed(shop, n, &ours), || timed(shop, n, &theirs));
-    let detail = format!(
-        "awty {} µs, plain {} µs; {} orders",
-        each(&pairs[0].ours, n),
-        each(&pairs[0].theirs, n),
-        readable(n.into())
-    );
+    let detail = detail(&pairs[0], n);
     outcome.ratios(
         [what, "the same without a watch, and one INSERT … SELECT of the checks"],
         &pairs,

@@ -95,17 +95,21 @@ fn a_refusal_shows_the_ends_of_a_long_text_only() {
     }
 }
 
+fn watch_by_long_expressions(shop: &Shop, mark: char, times: u32) {
+    shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
+    shop.app(&format!(
+        "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL, s text);
+         SELECT awty.watch('own.orders', since => 'at', until => format('s = %L', repeat('{mark}', {times})), within => '1 s', rule => 'rule ' || n)
+         FROM generate_series(1, 20) AS n"
+    ));
+}
+
 /// A page shows the command that repairs a stopped rule. This command contains the rule's expressions, which can be
 /// very long. The page must stay small.
 #[test]
 fn long_expressions_of_rules_make_no_large_view() {
     let (shop, gateway, _) = open();
-    shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
-    shop.app(
-        "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL, s text);
-         SELECT awty.watch('own.orders', since => 'at', until => format('s = %L', repeat('<', 90000)), within => '1 s', rule => 'rule ' || n)
-         FROM generate_series(1, 20) AS n",
-    );
+    watch_by_long_expressions(&shop, '<', 90000);
     let browser = Browser::of(&shop, &gateway, "app", "read");
     let rules = browser.shows("/rules", &["rule 20", "…"]);
     assert!(rules.len() < 500_000, "{} bytes", rules.len());
@@ -122,12 +126,7 @@ fn long_expressions_of_rules_make_no_large_view() {
 #[test]
 fn long_remedies_make_no_large_view() {
     let (shop, gateway, _) = open();
-    shop.cluster.execute("postgres", &["CREATE SCHEMA own AUTHORIZATION app"]);
-    shop.app(
-        "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL, s text);
-         SELECT awty.watch('own.orders', since => 'at', until => format('s = %L', repeat('\"', 9000)), within => '1 s', rule => 'rule ' || n)
-         FROM generate_series(1, 20) AS n",
-    );
+    watch_by_long_expressions(&shop, '"', 9000);
     let drop =
         "SELECT format('DROP TRIGGER %I ON own.orders', tgname) FROM pg_trigger WHERE tgrelid = 'own.orders'::regclass";
     let drops: Vec<String> = {
