@@ -41,11 +41,12 @@ SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s', max_checks =>
 TABLE test.options;
 
 -- Pending checks keep their slot, but run with the new options.
-SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
+SELECT date_trunc('day', now()) AS day \gset
+SELECT awty.schedule('orders', '1', 'unpaid', at => :'day'::timestamptz + interval '2 days 10:01') > 0;
 SELECT awty.alter('unpaid', slot => '1 hour');
-SELECT next_check_at = date_trunc('day', now()) + interval '2 days 10:01' FROM awty.future_job;
-SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
-SELECT next_check_at = date_trunc('day', now()) + interval '2 days 11:00' FROM awty.future_job;
+SELECT next_check_at = :'day'::timestamptz + interval '2 days 10:01' FROM awty.future_job;
+SELECT awty.schedule('orders', '1', 'unpaid', at => :'day'::timestamptz + interval '2 days 10:01') > 0;
+SELECT next_check_at = :'day'::timestamptz + interval '2 days 11:00' FROM awty.future_job;
 
 -- A job can get another role if the caller can become this role, and if the role may execute the function.
 SET ROLE regress_app;

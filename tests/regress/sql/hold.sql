@@ -22,9 +22,10 @@ SELECT count(*) FROM awty_internal.hold;
 
 -- The last call sets the role, note and end of a hold. The end is rounded up to a slot, and must not be past.
 SET ROLE regress_shop;
-SELECT awty.hold('orders', 1, note => 'away', held_until => date_trunc('minute', now()) + interval '1 day 1 s');
+SELECT date_trunc('minute', now()) AS minute \gset
+SELECT awty.hold('orders', 1, note => 'away', held_until => :'minute'::timestamptz + interval '1 day 1 s');
 RESET ROLE;
-SELECT held_by, note, held_until - date_trunc('minute', now()) FROM awty_internal.hold;
+SELECT held_by, note, held_until - :'minute'::timestamptz FROM awty_internal.hold;
 SET ROLE regress_shop;
 SELECT test.raises($$SELECT awty.hold('orders', 1, held_until => now())$$), test.raises($$SELECT awty.hold('orders', 1, held_until => 'infinity')$$);
 SELECT awty.hold('orders', 1);
@@ -55,8 +56,9 @@ RESET ROLE;
 UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 day', first_check_at = first_check_at - interval '1 day' WHERE entity_name = 'missed';
 UPDATE awty_internal.hold SET held_at = held_at - interval '1 day';
 SET ROLE regress_shop;
+SELECT clock_timestamp() AS released \gset
 SELECT awty.release('missed', job) FROM unnest('{unpaid, skipper, mover}'::text[]) AS job;
-SELECT job, held, next_check_at BETWEEN now() AND now() + interval '1 min 1 s' AS next_slot FROM awty.future_job WHERE entity_name = 'missed' ORDER BY job;
+SELECT job, held, next_check_at BETWEEN awty.next_slot(:'released') AND awty.next_slot(clock_timestamp()) AS next_slot FROM awty.future_job WHERE entity_name = 'missed' ORDER BY job;
 SELECT job, outcome, attempts FROM awty.future_job_history WHERE entity_name = 'missed' ORDER BY job;
 
 -- Cancelling or replacing a check deletes its hold.

@@ -5,16 +5,17 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.register('silent', 'shop.unpaid', keep_history => 'none');
 SELECT awty.register('ran', 'shop.unpaid', keep_history => 'ran');
+SELECT set_config('test.day', date_trunc('day', now())::text, false) IS NULL;
 -- Schedules a check of an order. Returns whether the check is new, and the hours until the pending check is due.
 CREATE FUNCTION test.again(key text, hours integer, on_conflict text DEFAULT 'replace', job text DEFAULT 'unpaid')
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     before bigint := (SELECT id FROM awty.future_job AS f WHERE f.entity_name = 'invoices' AND f.entity_key = key AND f.job = again.job);
-    after bigint := awty.schedule('invoices', key, job, at => date_trunc('day', now()) + (hours + 48) * interval '1 hour',
+    after bigint := awty.schedule('invoices', key, job, at => current_setting('test.day')::timestamptz + (hours + 48) * interval '1 hour',
         args => to_jsonb(hours), on_conflict => on_conflict);
 BEGIN
     RETURN (SELECT concat_ws(' ', CASE WHEN before IS NULL THEN 'first' WHEN before = after THEN 'kept' WHEN after > before THEN 'new' END,
-                'at', extract(epoch FROM next_check_at - date_trunc('day', now()))::integer / 3600 - 48, 'args', args,
+                'at', extract(epoch FROM next_check_at - current_setting('test.day')::timestamptz)::integer / 3600 - 48, 'args', args,
                 CASE WHEN f.id <> after THEN 'wrong id' END)
             FROM awty.future_job AS f WHERE f.entity_name = 'invoices' AND f.entity_key = key AND f.job = again.job);
 END $$;

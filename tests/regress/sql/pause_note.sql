@@ -8,9 +8,10 @@ SELECT awty.pause('unpaid', 'and the other one');
 SELECT paused, paused_by, paused_note FROM awty.job;
 SELECT test.raises($$SELECT awty.pause('unpaid', repeat('x', 1025))$$);
 -- The last call sets the role, note and end of a pause. The end is rounded up to a slot.
-SELECT awty.pause('unpaid', paused_until => date_trunc('minute', now()) + interval '1 day 1 s');
-SELECT paused, paused_by, paused_note, paused_until - date_trunc('minute', now()) FROM awty.job;
-SELECT paused, paused_note, paused_until - date_trunc('minute', now()) FROM awty.job_status WHERE job = 'unpaid';
+SELECT date_trunc('minute', now()) AS minute \gset
+SELECT awty.pause('unpaid', paused_until => :'minute'::timestamptz + interval '1 day 1 s');
+SELECT paused, paused_by, paused_note, paused_until - :'minute'::timestamptz FROM awty.job;
+SELECT paused, paused_note, paused_until - :'minute'::timestamptz FROM awty.job_status WHERE job = 'unpaid';
 SELECT test.raises($$SELECT awty.pause('unpaid', paused_until => now())$$);
 SELECT awty.pause('unpaid', 'again');
 SELECT paused, paused_note, paused_until FROM awty.job;

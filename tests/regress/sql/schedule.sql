@@ -18,9 +18,10 @@ SELECT job, entity_name, entity_key, args, first_check_at = next_check_at AS fir
 FROM awty.future_job;
 COMMIT;
 
-SELECT awty.schedule('orders', '43', 'unshipped', at => date_trunc('hour', now()) + interval '1 day') > 0;
-SELECT awty.schedule('orders', '44', 'unshipped', at => date_trunc('hour', now()) + interval '1 day 1 us') > 0;
-SELECT entity_key, next_check_at - date_trunc('hour', now()) FROM awty.future_job WHERE entity_key IN ('43', '44') ORDER BY 1;
+SELECT date_trunc('hour', now()) AS hour \gset
+SELECT awty.schedule('orders', '43', 'unshipped', at => :'hour'::timestamptz + interval '1 day') > 0;
+SELECT awty.schedule('orders', '44', 'unshipped', at => :'hour'::timestamptz + interval '1 day 1 us') > 0;
+SELECT entity_key, next_check_at - :'hour'::timestamptz FROM awty.future_job WHERE entity_key IN ('43', '44') ORDER BY 1;
 
 SELECT awty.schedule('past', '1', 'unshipped', at => '2001-02-03 04:05:06+00') > 0;
 SELECT awty.schedule('past', '2', 'unshipped', at => '4713-01-01 00:00:00 BC') > 0;
