@@ -88,7 +88,8 @@ pub async fn attempts(
     let request = known(&api, &asker, &id).await?;
     let rows = calls::attempts(&request, &id, page.after(0), page.number_after(1)?, page.rows()).await?;
     request.commit().await?;
-    let rows = rows.into_iter().map(|(row, key)| (show::call(&row), key)).collect();
+    let shown = |row: &Value| if row.is_null() { Value::Null } else { show::call(row) };
+    let rows = rows.into_iter().map(|(row, key)| (shown(&row), key)).collect();
     Ok(page.answer(&format!("/v1/schedules/{id}/attempts"), &[], rows, &headers))
 }
 

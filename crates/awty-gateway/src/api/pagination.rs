@@ -106,12 +106,18 @@ impl Page {
         all: Map<String, Value>,
         headers: &HeaderMap,
     ) -> Response {
-        let more = rows.len() > self.limit;
-        rows.truncate(self.limit);
+        let fit = rows.iter().take(self.limit).take_while(|(item, _)| item != "null").count();
+        let more = rows.len() > fit;
+        rows.truncate(fit);
         let next = if more { rows.last().map(|(_, key)| key.clone()) } else { end.map(|end| vec![end]) };
         let next = next.map(|key| URL_SAFE_NO_PAD.encode(json!(key).to_string()));
-        let items: Vec<String> = rows.into_iter().map(|(item, _)| item).collect();
-        let all = show::with(Value::from(all).to_string(), "items", &format!("[{}]", items.join(",")));
+        let mut items = "[".to_owned();
+        for (item, _) in rows {
+            items.push_str(if items.len() > 1 { "," } else { "" });
+            items.push_str(&item);
+        }
+        items.push(']');
+        let all = show::with(Value::from(all).to_string(), "items", &items);
         let mut response = show::tagged_text("0", all, StatusCode::OK, headers);
         if let Some(cursor) = next {
             let mut said = url::form_urlencoded::Serializer::new(String::new());
@@ -144,6 +150,16 @@ mod tests {
         let second = Page::of(Some(2), Some(after), 1).unwrap();
         assert_eq!(second.after(0), Some("2"));
         assert!(!second.answer("/v1/x", &[], rows(&["3"]), &HeaderMap::new()).headers().contains_key(header::LINK));
+    }
+
+    #[test]
+    fn a_page_ends_before_an_item_without_room() {
+        let page = Page::of(Some(3), None, 1).unwrap();
+        let mut rows = rows(&["1", "2", "3"]);
+        rows[2].0 = Value::Null;
+        let answer = page.answer("/v1/x", &[], rows, &HeaderMap::new());
+        let after = format!("&after={}>", URL_SAFE_NO_PAD.encode("[\"2\"]"));
+        assert!(answer.headers()[header::LINK].to_str().unwrap().contains(&after), "{answer:?}");
     }
 
     #[test]

@@ -1,14 +1,28 @@
 use super::attempt::{attempt, call};
 use super::schedules::ms;
 use super::{Request, Trouble};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+/// An item of a page and its cursor. The item is `Null` if the page has no room for it.
 pub type Item = (Value, Vec<String>);
 
-const ATTEMPTS: &str = concat!(
+/// Selects NULL instead of each item after the first 4 MiB of a list, so that 500 items with long messages fit into memory.
+/// The window reads the rows in the order of the list.
+macro_rules! bounded {
+    ($($list:tt)*) => {
+        concat!(
+            "SELECT CASE WHEN coalesce(pg_catalog.sum(pg_catalog.octet_length(l.item::text))
+                OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) < 4194304 THEN l.item END, l.cursor
+            FROM (", $($list)*, ") AS l (item, cursor)"
+        )
+    };
+}
+pub(super) use bounded;
+
+const ATTEMPTS: &str = bounded!(
     "SELECT ",
     attempt!(),
-    "::text, a.ended_at::text, a.lease::text
+    "::text, ARRAY[a.ended_at::text, a.lease::text]
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
 /// Counts other endpoints that should have been called during a late call's delay (`others`), and those that were
@@ -34,7 +48,7 @@ pub const MEANWHILE: &str = "SELECT pg_catalog.jsonb_build_object('server', pg_c
 const AFTER: &str = concat!(
     "SELECT ",
     attempt!(),
-    "::text, a.ended_at::text, a.lease::text
+    "::text, ARRAY[a.ended_at::text, a.lease::text]
     FROM awty_http.endpoint AS e CROSS JOIN LATERAL (
         SELECT t.* FROM awty.attempt AS t
         WHERE t.entity_name = e.entity_name AND t.entity_key = e.entity_key AND t.job = e.job AND t.ended_at >= $2::text::timestamptz
@@ -64,18 +78,20 @@ const STATS: &str = "SELECT pg_catalog.to_jsonb(s) || pg_catalog.jsonb_build_obj
         'caught_up_max', EXTRACT(epoch FROM s.caught_up_max))
     FROM awty_http_internal.stats($1, $2::text::interval, $3::text::timestamptz, $4::text::timestamptz) AS s";
 const SLOTS: &str =
-    "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'job', f.job, 'checks', f.checks), f.slot::text, f.job
+    "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'job', f.job, 'checks', f.checks), ARRAY[f.slot::text, f.job]
     FROM awty.forecast($2::text::timestamptz - pg_catalog.clock_timestamp()) AS f
     WHERE f.slot >= $1::text::timestamptz AND f.slot < $2::text::timestamptz
       AND (f.slot, f.job) > (coalesce($3::text::timestamptz, '-infinity'), coalesce($4, ''))
     ORDER BY f.slot, f.job LIMIT $5";
 
-fn place(row: &tokio_postgres::Row) -> Result<Vec<String>, Trouble> {
-    Ok((1..row.len()).map(|part| row.try_get::<_, String>(part)).collect::<Result<_, _>>()?)
+pub(super) fn item(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
+    Ok((row.try_get::<_, Option<Value>>(0)?.unwrap_or_default(), row.try_get(1)?))
 }
 
-pub(super) fn item(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
-    Ok((row.try_get(0)?, place(row)?))
+fn attempt(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
+    let json: Option<&str> = row.try_get(0)?;
+    let attempt = json.map(|json| call(json).unwrap_or_else(|| Value::Object(Map::new())));
+    Ok((attempt.unwrap_or_default(), row.try_get(1)?))
 }
 
 pub async fn attempts(
@@ -86,16 +102,10 @@ pub async fn attempts(
     limit: i64,
 ) -> Result<Vec<Item>, Trouble> {
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-    let attempt = |row: &tokio_postgres::Row| -> Result<Item, Trouble> {
-        Ok((call(row.try_get(0)?).unwrap_or_default(), place(row)?))
-    };
     request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
 }
 
 pub async fn attempts_after(request: &Request, id: &str, after: &str, limit: i64) -> Result<Vec<Item>, Trouble> {
-    let attempt = |row: &tokio_postgres::Row| -> Result<Item, Trouble> {
-        Ok((call(row.try_get(0)?).unwrap_or_default(), place(row)?))
-    };
     request.rows_by_index(AFTER, &[&id, &after, &limit]).await?.iter().map(attempt).collect()
 }
 

@@ -1,16 +1,16 @@
-use super::calls::{Item, item};
+use super::calls::{Item, bounded, item};
 use super::{Request, Trouble};
 use serde_json::Value;
 
 macro_rules! columns {
     () => {
         "SELECT pg_catalog.jsonb_build_object('id', p.id, 'uri', p.uri, 'schedule', p.schedule, 'key', p.key, 'slot', p.first_check_at, 'finished_at', p.finished_at, 'attempts', p.attempts, 'outcome', p.outcome, 'message', p.message),
-            p.finished_at::text, p.id::text "
+            ARRAY[p.finished_at::text, p.id::text] "
     };
 }
 
 /// Reads the newest problems of each job by an index, and then sorts the problems of all jobs by time.
-pub const LIST: &str = concat!(
+pub const LIST: &str = bounded!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT p.* FROM awty_http_internal.problem AS p

@@ -1,4 +1,4 @@
-use super::calls::{Item, item};
+use super::calls::{Item, bounded, item};
 use super::{Request, Trouble};
 use serde_json::Value;
 
@@ -12,11 +12,11 @@ pub struct Limits {
 macro_rules! target {
     () => {
         "SELECT pg_catalog.jsonb_build_object('origin', t.target, 'concurrency', t.concurrency, 'rate', t.rate::float8, 'burst', t.burst,
-            'in_flight', t.in_flight, 'state', t.state, 'blocked_until', t.blocked_until, 'why', t.why), coalesce(t.target, '') "
+            'in_flight', t.in_flight, 'state', t.state, 'blocked_until', t.blocked_until, 'why', t.why), ARRAY[coalesce(t.target, '')] "
     };
 }
 
-pub const LIST: &str = concat!(
+pub const LIST: &str = bounded!(
     target!(),
     "FROM awty_http_internal.targets($1, $2::bigint::integer) AS t ORDER BY coalesce(t.target, '') COLLATE \"C\""
 );

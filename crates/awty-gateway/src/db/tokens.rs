@@ -6,7 +6,7 @@ use serde_json::Value;
 macro_rules! tokens {
     () => {
         "SELECT pg_catalog.jsonb_build_object('id', t.id, 'role', t.role::text, 'scope', t.scope, 'expires_at', t.expires_at,
-            'created_by', t.created_by::text, 'created_at', t.created_at, 'last_used_at', t.last_used_at), t.id::text
+            'created_by', t.created_by::text, 'created_at', t.created_at, 'last_used_at', t.last_used_at), ARRAY[t.id::text]
         FROM awty_http.token AS t "
     };
 }

@@ -1,4 +1,4 @@
-use crate::people::{is, open, problem};
+use crate::people::{is, open, pages, problem};
 use crate::receiver::Receiver;
 use serde_json::json;
 
@@ -95,4 +95,38 @@ fn a_page_counts_all_texts_of_a_schedule() {
     let page = client.get("/v1/schedules?limit=500");
     assert!(page.status == 200 && page.text.len() < 5_000_000, "{} with {} bytes", page.status, page.text.len());
     assert!(page.header("link").contains("next"), "{}", page.header("link"));
+}
+
+/// A message has up to 4,096 bytes, and a control character has six bytes in JSON.
+#[test]
+fn a_page_counts_messages_and_notes() {
+    let (shop, _gateway, client) = open();
+    shop.app("SELECT awty_http.schedule('http://a.example/', '1 h')");
+    let long = "repeat(chr(1), 4096)";
+    let ends = format!(
+        "INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by,
+             scheduled_at, finished_at, run_time, check_count, attempts, outcome, role, message)
+         SELECT n, 'http.app', 'http://a.example', '/', now(), now(), 'app', now(), now(), '0', 1, 1, 'failed', 'app', {long}
+         FROM generate_series(1, 300) AS n"
+    );
+    let attempts = format!(
+        "INSERT INTO awty_internal.attempt (lease, id, job, entity_name, entity_key, first_check_at, next_check_at, check_count,
+             attempt, held, scheduled_by, scheduled_at, key, leased_at, expires_at, deadline, worker, ended_at, lateness, ok, role, message)
+         SELECT n, n, 'http.app', 'http://a.example', '/', now(), now(), 0,
+             1, false, 'app', now(), 'key', now(), now(), now(), 'worker', now(), '0', false, 'app', {long}
+         FROM generate_series(1, 300) AS n"
+    );
+    let targets = format!(
+        "INSERT INTO awty_internal.target (job, target, blocked_until, note)
+         SELECT 'http.app', 'http://' || n || '.example', 'infinity', {long} FROM generate_series(1, 300) AS n"
+    );
+    shop.cluster.execute("postgres", &[&ends, &attempts, &targets]);
+    let calls = format!("/v1/schedules/{}/attempts", shop.text("SELECT id FROM awty_http.endpoint"));
+    for list in ["/v1/history", &calls, "/v1/targets"] {
+        let page = client.get(&format!("{list}?limit=500"));
+        assert!(page.status == 200 && page.text.len() < 5_000_000, "{list}: {} bytes", page.text.len());
+        assert!(page.header("link").contains("next"), "{list}");
+        let items = pages(&client, &format!("{list}?limit=500"));
+        assert!(items.len() >= 300 && items.iter().all(serde_json::Value::is_object), "{list}: {} items", items.len());
+    }
 }
