@@ -36,6 +36,15 @@ impl Expiry<String, Found> for Ttl {
     fn expire_after_create(&self, _name: &String, found: &Found, _now: Instant) -> Option<Duration> {
         Some(found.kept)
     }
+
+    /// Without this function, an answer that replaces another one would keep the time of the other one.
+    fn expire_after_update(&self, _: &String, found: &Found, _: Instant, _: Option<Duration>) -> Option<Duration> {
+        Some(found.kept)
+    }
+}
+
+fn empty_cache() -> Cache<String, Found> {
+    Cache::builder().max_capacity(CACHE).expire_after(Ttl).build()
 }
 
 pub struct Resolver {
@@ -65,8 +74,7 @@ impl Resolver {
             options.use_hosts_file = ResolveHosts::Always;
             builder.build().map_err(|error| format!("the resolver cannot start: {error}"))
         };
-        let known = Cache::builder().max_capacity(CACHE).expire_after(Ttl).build();
-        Ok(Resolver { v4: of(LookupIpStrategy::Ipv4Only)?, v6: of(LookupIpStrategy::Ipv6Only)?, known })
+        Ok(Resolver { v4: of(LookupIpStrategy::Ipv4Only)?, v6: of(LookupIpStrategy::Ipv6Only)?, known: empty_cache() })
     }
 
     pub async fn judged(&self, endpoint: &Uri, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
@@ -131,5 +139,21 @@ async fn of_family(resolver: &TokioResolver, name: &str) -> Result<Found, Failur
             Some(missing) => Failure::new(Fault::NoFile, missing),
             None => Failure::new(Fault::Name, error),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two look-ups of one name may end together. The answer of the second one replaces the first one.
+    #[test]
+    fn an_answer_that_replaces_another_one_has_its_own_time() {
+        let (cache, name) = (empty_cache(), "a.example.".to_owned());
+        let found = |kept| Found { addresses: Arc::default(), kept };
+        cache.insert(name.clone(), found(KEPT.1));
+        assert!(cache.contains_key(&name));
+        cache.insert(name.clone(), found(Duration::ZERO));
+        assert!(!cache.contains_key(&name), "the answer keeps the time of the first one");
     }
 }
