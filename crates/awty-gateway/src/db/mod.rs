@@ -36,6 +36,8 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time to connect, and for which the database's host may acknowledge no data. After a network failure without
+/// a reset, statements would otherwise wait for `PATIENCE`, and a look-up of a token would keep its place.
 const CONNECT: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
 /// Maximum time for which a pool without connections waits until the server has ended one that the pool has closed.
@@ -119,7 +121,7 @@ impl Db {
         size: usize,
         roots: RootCertStore,
     ) -> Result<Self, String> {
-        config.connect_timeout(CONNECT).application_name(format!("awty-gateway {name}"));
+        config.connect_timeout(CONNECT).tcp_user_timeout(CONNECT).application_name(format!("awty-gateway {name}"));
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(config.clone(), MakeRustlsConnect::new(tls::config(roots)?), manager);
         let pool = Pool::builder(manager).max_size(size).build().map_err(|error| error.to_string())?;
@@ -198,5 +200,17 @@ impl Db {
         let here: Vec<u16> = found.iter().filter(|one| one.ip().is_loopback()).map(SocketAddr::port).collect();
         found.extend(here.into_iter().map(|port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))));
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_without_an_acknowledgement_ends_before_its_patience() {
+        let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
+        let db = Db::new(nowhere, "t", 1, RootCertStore::empty()).unwrap();
+        assert!(db.config.get_tcp_user_timeout().is_some_and(|limit| *limit < PATIENCE), "{:?}", db.config);
     }
 }
