@@ -1,4 +1,6 @@
 //! Invariant: a scrape waits at most a few seconds for the database, and leaves out values that are not ready by then.
+//!
+//! Invariant: all scrapes together use one connection to the database.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -26,11 +28,11 @@ struct Seen {
 
 struct Scraper {
     worker: Arc<Worker>,
-    seen: Mutex<Seen>,
+    seen: Arc<Mutex<Seen>>,
 }
 
 pub fn router(worker: Arc<Worker>) -> Router {
-    let scraper = Scraper { worker, seen: Mutex::default() };
+    let scraper = Scraper { worker, seen: Arc::default() };
     Router::new().route("/metrics", get(metrics)).with_state(Arc::new(scraper))
 }
 
@@ -64,20 +66,33 @@ struct Known {
     missed: BTreeMap<String, u64>,
 }
 
+/// Runs statements in a task of their own, because a statement whose client has gone would close its connection to the
+/// database, and the session would stay until the statement ends.
+async fn read<T: Send + 'static>(until: Instant, statements: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    timeout_at(until, tokio::spawn(statements)).await.ok()?.ok()
+}
+
 impl Scraper {
     async fn known(&self) -> Option<Known> {
         let (worker, until) = (&self.worker, Instant::now() + LONGEST);
         let view = worker.view();
         let has_http = view.standing.is_some_and(|standing| standing.has_http);
         let jobs: Vec<String> = view.jobs.into_iter().map(|job| job.name).collect();
-        let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
-        let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
+        // A task that takes longer keeps the lock, so that the next scrape waits for the end of its statements.
+        let seen = timeout_at(until, self.seen.clone().lock_owned()).await.ok()?;
+        let (db, names) = (worker.requests_db.clone(), jobs.clone());
+        let (figures, mut seen) = read(until, async move { (db.figures(&names, has_http).await, seen) }).await?;
+        let (figures, targets) = figures.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this query times out, `seen.until` keeps its value, so that the next scrape counts the missed checks.
-        if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
-            seen.add_missed(until, missed);
-        }
-        Some(Known { figures, targets, missed: seen.missed.clone() })
+        let (db, before) = (worker.requests_db.clone(), seen.missed.clone());
+        let missed = read(until, async move {
+            // If this query fails, `seen.until` keeps its value, so that the next scrape counts the missed checks.
+            if let Ok((until, missed)) = db.missed(&jobs, seen.until).await {
+                seen.add_missed(until, missed);
+            }
+            seen.missed.clone()
+        });
+        Some(Known { figures, targets, missed: missed.await.unwrap_or(before) })
     }
 }
 

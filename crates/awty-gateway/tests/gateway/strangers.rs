@@ -157,3 +157,27 @@ fn bogus_tokens_of_clients_that_hang_up_open_no_sessions() {
     holder.batch_execute("ROLLBACK").unwrap();
     assert_eq!(app.get("/v1/schedules").status, 200);
 }
+
+/// A client that hangs up while the gateway reads figures must not cost a connection to the database.
+#[test]
+fn scrapes_of_clients_that_hang_up_open_no_sessions() {
+    let (shop, gateway, _app) = open();
+    until("readiness", || if gateway.get("/readyz").0 == 200 { Ok(()) } else { Err(gateway.get("/readyz").1) });
+    let mut holder = shop.cluster.superuser("postgres");
+    holder.batch_execute("BEGIN; LOCK TABLE awty_http_internal.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+        WHERE usename = 'gateway' AND wait_event_type = 'Lock' AND query ~ 'failing_since'";
+    let (address, mut most) = (gateway.address_of_metrics(), String::new());
+    for _ in 0..20 {
+        let mut client = TcpStream::connect(&address).unwrap();
+        write!(client, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        for _ in 0..10 {
+            assert_eq!(gateway.get("/livez").0, 200); // the gateway reads figures meanwhile
+        }
+        most = most.max(shop.text(waiting));
+    }
+    assert_eq!(most, "1", "each scrape that its client ended has left a session");
+    holder.batch_execute("ROLLBACK").unwrap();
+    let figures = || gateway.get("/metrics").1;
+    until("figures", || if figures().contains("awty_pending{job=\"http.app\"}") { Ok(()) } else { Err(figures()) });
+}
