@@ -48,7 +48,8 @@ BEGIN
     IF create_token_as.scope <> ALL ('{read,write,admin}'::text[]) OR create_token_as.scope IS NULL THEN
         PERFORM awty_http_internal.refuse('22023', format('scope "%s" is not known', create_token_as.scope), 'Use read, write or admin.');
     END IF;
-    IF create_token_as.expires > '0' IS NOT TRUE OR create_token_as.expires > '3660 days' THEN
+    -- Compares times, because an interval with parts of both signs has another length for the comparison of intervals.
+    IF (now() + create_token_as.expires > now() AND now() + create_token_as.expires <= now() + '3660 days') IS NOT TRUE THEN
         PERFORM awty_http_internal.refuse('22023', '"expires" must be greater than 0 and at most 3660 days',
             format('SELECT awty_http.create_token(%L, %L, ''90 days'');', create_token_as.role, create_token_as.scope));
     END IF;

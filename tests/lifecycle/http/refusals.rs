@@ -134,6 +134,10 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         ("'other', 'read', '1 d'", "42501"),
         ("'app', 'all', '1 d'", "22023"),
         ("'app', 'read', '0'", "22023"),
+        ("'app', 'read', '3661 days'", "22023"),
+        ("'app', 'read', '120000 months -3599999 days'", "22023"),
+        ("'app', 'read', '-1000 months 30001 days'", "22023"),
+        ("'app', 'read', NULL", "22023"),
     ];
     for (token, code) in tokens {
         assert_eq!(refused(&mut app, &format!("SELECT awty_http.create_token({token})")), code, "{token}");
