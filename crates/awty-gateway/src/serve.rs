@@ -8,7 +8,7 @@ use crate::files::Limits;
 use crate::lease::{Worker, WorkerConfig, beat, book, claim};
 use crate::metrics::Metrics;
 use crate::net::call::Caller;
-use crate::net::guard::{Guard, Shared};
+use crate::net::guard::{Guard, Shared, addresses};
 use crate::net::pool;
 use crate::net::resolve::Resolver;
 use crate::net::tls;
@@ -74,6 +74,7 @@ pub async fn serve(
         denied: config.deny_networks,
         allow_localhost: config.allow_localhost,
         own,
+        here: addresses(),
     });
     let secrets = Arc::new(Secrets { credentials: config.credentials, grants: config.grants });
     let api_config = api::ApiConfig {

@@ -4,6 +4,7 @@ use super::aside::is_of_a_job;
 use super::claims::PIECE;
 use super::{Activity, Worker};
 use crate::db::{Job, Trouble};
+use crate::net::guard::addresses;
 
 const NAMES: usize = 20;
 
@@ -27,6 +28,7 @@ impl Worker {
         guard.own = own;
         guard.own.sort();
         guard.own.dedup();
+        guard.here = addresses().or(guard.here);
         self.caller.set_guard(guard);
         let mut view = self.locked_view();
         if view.jobs != jobs {

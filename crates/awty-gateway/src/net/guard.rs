@@ -22,6 +22,8 @@ pub struct Guard {
     /// The configuration allows this setting only while the gateway listens on loopback.
     pub allow_localhost: bool,
     pub own: Vec<SocketAddr>,
+    /// The addresses of this machine, as of the last look. If they are unknown, each address may be one of them.
+    pub here: Option<Vec<IpAddr>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +99,12 @@ impl Guard {
     /// on several.
     fn is_own(&self, socket: SocketAddr) -> bool {
         let of_port = self.own.iter().map(|own| canonical(*own)).filter(|own| own.port() == socket.port());
-        of_port.map(|own| own.ip()).any(|own| own == socket.ip() || is_here(own) && is_here(socket.ip()))
+        of_port.map(|own| own.ip()).any(|own| own == socket.ip() || self.is_here(own) && self.is_here(socket.ip()))
+    }
+
+    fn is_here(&self, address: IpAddr) -> bool {
+        let is_listed = || self.here.as_ref().is_none_or(|here| here.contains(&address));
+        address.is_unspecified() || address.is_loopback() || is_listed()
     }
 
     fn opens(&self, origin: &str, address: IpAddr) -> bool {
@@ -126,10 +133,10 @@ impl From<Guard> for Shared {
     }
 }
 
-/// Returns whether this machine has the address, or might have it.
-fn is_here(address: IpAddr) -> bool {
-    let of_interfaces = || if_addrs::get_if_addrs().map(|all| all.iter().any(|one| one.ip() == address));
-    address.is_unspecified() || address.is_loopback() || of_interfaces().unwrap_or(true)
+/// Returns the addresses of this machine. Needs a file descriptor and the right to open a netlink socket.
+pub fn addresses() -> Option<Vec<IpAddr>> {
+    let interfaces = if_addrs::get_if_addrs().ok()?;
+    Some(interfaces.iter().map(if_addrs::Interface::ip).collect())
 }
 
 fn canonical(socket: SocketAddr) -> SocketAddr {

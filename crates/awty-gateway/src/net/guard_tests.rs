@@ -166,8 +166,8 @@ fn a_refusal_names_the_setting_that_opens_the_address() {
 fn its_own_listeners_and_the_database_stay_closed() {
     let own = vec!["127.0.0.1:8470".parse().unwrap(), "10.0.0.5:5432".parse().unwrap(), "[::]:9000".parse().unwrap()];
     let network: IpNet = "10.0.0.0/8".parse().unwrap();
-    let guard =
-        Guard { allowed: vec![Allowed { origin: None, network }], allow_localhost: true, own, ..Guard::default() };
+    let allowed = vec![Allowed { origin: None, network }];
+    let guard = Guard { allowed, allow_localhost: true, own, here: addresses(), ..Guard::default() };
     let judge = |address: &str| {
         let socket: SocketAddr = address.parse().unwrap();
         guard.judge(ORIGIN, socket.ip(), socket.port())
@@ -185,6 +185,8 @@ fn its_own_listeners_and_the_database_stay_closed() {
     let there = |judged: &str, peer: &str| guard.is_as_judged(judged.parse().unwrap(), peer.parse().unwrap());
     assert!(there("10.9.9.9:9000", "10.9.9.9:9000") && !there("127.0.0.2:9000", "127.0.0.2:9000"));
     assert!(!there("8.8.8.8:443", "8.8.4.4:443"));
+    let without_list = Guard { here: None, ..guard };
+    assert!(matches!(without_list.judge(ORIGIN, "8.8.8.8".parse().unwrap(), 9000), Err(Refusal::Own(_))));
 }
 
 proptest! {
