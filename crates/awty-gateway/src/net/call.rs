@@ -6,13 +6,13 @@ use super::counted::{Count, Endless};
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, Shared};
 use super::pool::{self, Key, Pool, Ready};
-use super::report::{Answer, BODY, Call, KEPT, Phases, Report};
+use super::report::{Answer, BODY, Call, HEADERS, KEPT, Phases, Report};
 use super::resolve::Resolver;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
@@ -183,6 +183,8 @@ fn request(call: &Call, (headers, body): Sent) -> Result<Request<Full<Bytes>>, F
 
 async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
     let (head, mut incoming) = response.into_parts();
+    let (status, headers) = (head.status.as_u16(), kept(&head.headers));
+    drop(head); // its headers share a buffer of up to 64 KiB, and the body may take as long as the call
     let (mut body, mut rest, mut whole) = (BytesMut::new(), BODY, true);
     while let Some(frame) = incoming.frame().await {
         let frame = frame.map_err(|error| failure(&error))?;
@@ -195,7 +197,15 @@ async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
             rest -= data.len();
         }
     }
-    Ok((Answer { status: head.status.as_u16(), headers: head.headers, body: body.freeze() }, whole))
+    Ok((Answer { status, headers, body: body.freeze() }, whole))
+}
+
+fn kept(head: &HeaderMap) -> HeaderMap {
+    let copy = |name| {
+        let value = head.get(name)?.as_bytes();
+        Some((HeaderName::from_static(name), HeaderValue::from_bytes(&value[..value.len().min(KEPT)]).ok()?))
+    };
+    HEADERS.into_iter().filter_map(copy).collect()
 }
 
 fn failure(error: &hyper::Error) -> Failure {

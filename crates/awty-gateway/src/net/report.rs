@@ -8,8 +8,10 @@ use std::time::Duration;
 
 /// Most bytes of an answer's body that the gateway reads.
 pub const BODY: usize = 64 * 1024;
-/// Most bytes of an answer's body, or of a redirect's location, that the gateway stores.
+/// Most bytes of an answer's body, or of one of its headers, that the gateway keeps.
 pub const KEPT: usize = 1_024;
+/// Headers of an answer that the gateway reads.
+pub const HEADERS: [&str; 4] = ["location", "retry-after", "awty-again", "awty-stop"];
 
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -36,6 +38,7 @@ pub struct Phases {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
+    /// The first [`KEPT`] bytes of each of [`HEADERS`]
     pub headers: HeaderMap,
     /// The first [`KEPT`] bytes
     pub body: Bytes,

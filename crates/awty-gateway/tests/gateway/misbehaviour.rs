@@ -173,3 +173,13 @@ async fn answers_before_the_answer_end_after_64_kib() {
     let few = [early.repeat(100), b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()].concat();
     assert_eq!(answered(vec![Step::Say(few)]).await.outcome.unwrap().status, 200);
 }
+
+/// The body of an answer may take minutes, so its head of up to 64 KiB must not stay in memory meanwhile.
+#[tokio::test]
+async fn an_answer_keeps_only_the_start_of_the_headers_that_are_read() {
+    let (long, other) = ("a".repeat(3_000), "X-Other: b\r\n".repeat(50));
+    let head = format!("HTTP/1.1 302 Found\r\nLocation: {long}\r\n{other}Content-Length: 0\r\n\r\n");
+    let answer = answered(vec![text(&head)]).await.outcome.unwrap();
+    let kept: Vec<_> = answer.headers.iter().map(|(name, value)| (name.as_str(), value.len())).collect();
+    assert_eq!(kept, [("location", KEPT)]);
+}
