@@ -13,6 +13,7 @@ use crate::pg::subtransaction::kept_if_ok;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, zone};
 use crate::repeat::replaced::{self, Users};
+use crate::store::patience;
 use crate::watch;
 use awty_core::argument_limits::{MAX_CLOSED, MAX_ELEMENTS};
 use awty_core::calendar::{Calendar, Hours};
@@ -23,7 +24,7 @@ use pgrx::pg_sys;
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {
-    fn create_calendar -> () = |args| kept_if_ok(|| create(args));
+    fn create_calendar -> () = |args| kept_if_ok(|| patience::shared(|| create(args)));
     fn drop_calendar -> () = |args| kept_if_ok(|| drop(args));
 }
 
@@ -51,7 +52,7 @@ fn create(args: &Args) -> Result<()> {
     if !replace {
         return Err(exists(true).into());
     }
-    let users = calendar::waiting_for(name, || Users::of(name));
+    let users = Users::of(name);
     calendar::update(&definition, caller, now);
     users.follow(now);
     calendar::waiting_for(name, || watch::follow_calendar(name, caller, now));

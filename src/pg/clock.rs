@@ -111,6 +111,12 @@ pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     Woken::Latch
 }
 
+/// Sleeps in a client's session, which the client may cancel.
+pub fn pause(duration: Duration) {
+    sleep(duration, pg_sys::PG_WAIT_EXTENSION);
+    pg_sys::check_for_interrupts!();
+}
+
 pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }

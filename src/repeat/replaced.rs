@@ -1,21 +1,28 @@
 //! Moves checks to the times of a changed plan or calendar. If the calendar is closed at all planned times, the
 //! repetition has no check.
 //!
-//! Invariant: the caller has locked each check that is moved.
+//! Invariant: the caller has locked each check that is moved, and has locked the calendar before.
 
 use super::of;
 use super::statements::repetition::{self, Pending};
+use crate::calendar::statements::calendar;
 use crate::call::rights;
 use crate::pg::clock;
+use crate::pg::subtransaction::{kept_if_ok, undone_or_raised};
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
+use crate::store::patience::MOMENT;
 use crate::store::{history, hold};
 use awty_core::repeat::{Change, Repetition};
 use awty_core::{Outcome, Time};
+use std::time::Duration;
 
 const MOST_NAMED: usize = 20;
+/// Each try waits for one check.
+const TRIES: usize = 10;
+const PAUSE: Duration = Duration::from_millis(10);
 
 pub fn apply(pending: &Pending, change: Change, now: Time) -> Option<Time> {
     let repetition = pending.repetition.id;
@@ -46,8 +53,20 @@ pub fn end(pending: &Pending, now: Time) {
 pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
 
 impl Users {
+    /// Waits for one check at a time, with no other check locked, because a client may give back many locks one after
+    /// the other, and because a run that ends meanwhile inserts its next check at a time of the old calendar.
     pub fn of(calendar: &Text) -> Self {
-        let pending = repetition::of_checks(&repetition::lock_users(calendar));
+        let wait = |check| undone_or_raised(|| calendar::waiting_for(calendar, || repetition::wait_for(check)));
+        let mut tries = 1;
+        let checks = loop {
+            match kept_if_ok(|| lock_all(calendar)) {
+                Ok(checks) => break checks,
+                Err(_) if tries == TRIES => calendar::busy(calendar).raise(),
+                Err(check) => wait(check),
+            }
+            tries += 1;
+        };
+        let pending = repetition::of_checks(&checks);
         let with_job = |pending: Pending| {
             let job = job::find(&pending.repetition.job)?.ok()?;
             let before = of(&pending.repetition, job.options.limits.width);
@@ -78,6 +97,19 @@ impl Users {
             }
         }
         wakeup::inspect_at_commit(false);
+    }
+}
+
+/// Returns a check that another transaction keeps locked, if there is one after a moment.
+fn lock_all(calendar: &Text) -> Result<Vec<i64>, i64> {
+    let until = Some(clock::mono().plus(MOMENT));
+    loop {
+        let checks = repetition::lock_users(calendar);
+        match repetition::other_user(calendar, &checks) {
+            None => return Ok(checks),
+            Some(busy) if clock::is_past(until) => return Err(busy),
+            Some(_) => clock::pause(PAUSE),
+        }
     }
 }
 

@@ -6,7 +6,6 @@
 use crate::error::{Error, Result, WatchError};
 use crate::pg::clock;
 use crate::pg::subtransaction::kept_if_ok;
-use pgrx::pg_sys;
 use std::time::Duration;
 
 const TRIES: usize = 10;
@@ -22,14 +21,9 @@ pub fn attempt<R>(wait: impl Fn() -> Result<()>, change: impl Fn() -> Result<R>)
     };
     for _ in 1..TRIES {
         match try_once() {
-            Err(Error::Watch(WatchError::Busy { .. })) => pause(),
+            Err(Error::Watch(WatchError::Busy { .. })) => clock::pause(PAUSE),
             result => return result,
         }
     }
     try_once()
-}
-
-fn pause() {
-    clock::sleep(PAUSE, pg_sys::PG_WAIT_EXTENSION);
-    pg_sys::check_for_interrupts!();
 }

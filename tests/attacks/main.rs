@@ -7,6 +7,7 @@ mod field;
 mod abandoned;
 mod alters;
 mod answers;
+mod calendars;
 mod commit_time;
 mod endings;
 mod errors;

@@ -136,7 +136,7 @@ fn rights_of_a_dropped_role_end() {
 
 /// Locks rows of checks in the order of their keys, as all calls do. Otherwise, two calls could deadlock.
 #[test]
-fn a_replaced_calendar_locks_checks_in_the_order_of_their_keys() {
+fn a_replaced_calendar_keeps_no_check_locked_while_it_waits() {
     let field = Field::new();
     field.sql("postgres", "SELECT awty.create_calendar('shared', '{mon-sun 00:00-24:00}', 'UTC')");
     field.job("mallory", "his", NOTHING);
@@ -157,7 +157,11 @@ fn a_replaced_calendar_locks_checks_in_the_order_of_their_keys() {
         field.cluster.await_sql(DB, "the call to wait for the first check", waits);
         let mut second = field.client("mallory");
         second.batch_execute("SET lock_timeout = '1s'").unwrap();
-        assert_eq!(answer(&mut second, &lock("b")), "", "the second check is locked before the first");
+        assert_eq!(
+            answer(&mut second, &lock("b")),
+            "",
+            "the second check stays locked while the call waits for the first"
+        );
         first.batch_execute("ROLLBACK").unwrap();
     });
 }

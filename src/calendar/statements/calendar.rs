@@ -1,4 +1,4 @@
-use crate::error::CalendarError;
+use crate::error::{CalendarError, Error};
 use crate::pg::array::{self, DATE, TEXT};
 use crate::pg::text::Text;
 use crate::pg::zone;
@@ -121,8 +121,12 @@ fn written(definition: &Definition, by: pg_sys::Oid, now: Time) -> [Arg; 7] {
     [Some(name.datum()), zone, Some(hours), Some(closed), arg(by), time(now), hash.and_then(arg)]
 }
 
+pub fn busy(name: &Text) -> Error {
+    CalendarError::Busy { calendar: name.to_string() }.into()
+}
+
 pub fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
-    patience::wait(|| CalendarError::Busy { calendar: name.to_string() }.into(), run)
+    patience::wait(|| busy(name), run)
 }
 
 pub fn lock(name: &Text) -> Option<Stored> {

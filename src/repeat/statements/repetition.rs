@@ -132,10 +132,23 @@ statement! {
 }
 
 statement! {
+    /// Locks the checks that no other transaction has locked.
     pub fn lock_users(calendar: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty_internal.repetition AS r
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
-      WHERE r.calendar = $1 ORDER BY f.entity_name, f.entity_key, f.job FOR UPDATE OF f"
+      WHERE r.calendar = $1 FOR UPDATE OF f SKIP LOCKED"
+}
+
+statement! {
+    pub fn other_user(calendar: &Text, checks: &[i64]) -> Option<i64> = query,
+    c"SELECT f.id FROM awty_internal.repetition AS r
+      JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
+      WHERE r.calendar = $1 AND f.id <> ALL ($2) LIMIT 1"
+}
+
+statement! {
+    pub fn wait_for(check: i64) = query,
+    c"SELECT FROM awty.future_job WHERE id = $1 FOR UPDATE"
 }
 
 statement! {
