@@ -58,9 +58,15 @@ pub fn current_role() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
+/// Returns whether code in this session can become no other role. `SET SESSION AUTHORIZATION DEFAULT` leads back to the
+/// role that has logged in.
 pub fn is_alone(role: pg_sys::Oid) -> bool {
     // SAFETY: the functions only read variables of the process.
-    unsafe { pg_sys::GetUserId() == role && pg_sys::GetOuterUserId() == role && pg_sys::GetSessionUserId() == role }
+    unsafe {
+        [pg_sys::GetUserId(), pg_sys::GetOuterUserId(), pg_sys::GetSessionUserId(), pg_sys::GetAuthenticatedUserId()]
+            .iter()
+            .all(|user| *user == role)
+    }
 }
 
 pub fn role_name(role: pg_sys::Oid) -> Option<String> {

@@ -121,12 +121,14 @@ fn a_tried_function_gets_no_right_of_the_session() {
         RAISE 'it got: %', said;
     END";
     field.job("mallory", "escape", body);
-    let mut client = field.client("postgres");
-    client.batch_execute("SET ROLE mallory").unwrap();
-    let mut tried = |job: &str| -> String {
-        client.query_one("SELECT message FROM awty.dry_run('thing', '1', $1)", &[&job]).unwrap().get(0)
-    };
-    assert_eq!(tried("escape"), "it got: ");
-    assert!(!tried("inner").contains("inside it is"));
-    assert_eq!(client.query_one("SELECT current_user::text", &[]).unwrap().get::<_, String>(0), "mallory");
+    for set in ["SET ROLE mallory", "SET SESSION AUTHORIZATION mallory"] {
+        let mut client = field.client("postgres");
+        client.batch_execute(set).unwrap();
+        let mut tried = |job: &str| -> String {
+            client.query_one("SELECT message FROM awty.dry_run('thing', '1', $1)", &[&job]).unwrap().get(0)
+        };
+        assert_eq!(tried("escape"), "it got: ", "{set}");
+        assert!(!tried("inner").contains("inside it is"), "{set}");
+        assert_eq!(client.query_one("SELECT current_user::text", &[]).unwrap().get::<_, String>(0), "mallory");
+    }
 }
