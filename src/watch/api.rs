@@ -54,7 +54,8 @@ fn wait(args: &Args, relation: pg_sys::Oid) -> Result<()> {
             return Ok(());
         }
         Found::Nothing if job::find(name).is_some() => {}
-        Found::Nothing | Found::Lost => undone_or_raised(|| job::take_name(name)),
+        Found::Nothing => new_job::wait(name),
+        Found::Lost => undone_or_raised(|| job::take_name(name)),
         Found::Replaced(_) => hand_over::wait(name, request.terms.role, clock::now()),
     }
     refuse_foreign_schema(&request.table)?;

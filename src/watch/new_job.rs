@@ -2,11 +2,31 @@ use super::end_rule;
 use super::statements::{alert, cleared_alert, stop};
 use crate::error::{Error, Result};
 use crate::pg::clock;
-use crate::pg::subtransaction::has_one_snapshot;
+use crate::pg::subtransaction::{has_one_snapshot, undone_or_raised};
+use crate::pg::text::Text;
 use crate::repeat::statements::repetition;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::left;
+
+/// Ends what [`insert`] would end. A caller that locks a table calls this function first, because there may be much of it.
+pub fn wait(name: &Text) {
+    undone_or_raised(|| job::take_name(name));
+    if repetition::is_any_of_job(name) {
+        job::take_name(name);
+        if job::find(name).is_none() {
+            end_left(name);
+        }
+    }
+}
+
+fn end_left(name: &Text) -> bool {
+    let is_any = repetition::is_any_of_job(name);
+    if is_any {
+        job::waiting_for(name, || end_rule::checks_and_repetitions(name, true));
+    }
+    is_any
+}
 
 /// Inserts a job. Returns `false` if a job of this name exists.
 ///
@@ -21,8 +41,7 @@ pub fn insert(job: &Job) -> Result<bool> {
     if job::find(&job.name).is_some() {
         return Ok(false);
     }
-    if repetition::is_any_of_job(&job.name) {
-        job::waiting_for(&job.name, || end_rule::checks_and_repetitions(&job.name, true));
+    if end_left(&job.name) {
         // The snapshot of this transaction may be too old for these rows.
         if repetition::is_any_of_job(&job.name) {
             return Err(Error::JobBusy { job: job.name.to_string() });
