@@ -43,7 +43,7 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
 fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     // Undoes the subtransaction to release the lock on the watched table. A client without rights to the table must not
     // keep the table locked.
-    let seen = undone_or_raised(|| reported(|| watched.source.by_keys(keys)));
+    let seen = undone_or_raised(|| reported(|| watched.source.by_exact_keys(keys)));
     let limits = &watched.job.options.limits;
     let start = |row: &WatchedRow| -> Option<Time> {
         watch::start(row.state.found(by.at, Stops::never()), Alert::NONE, &watched.levels, limits, by.at)
