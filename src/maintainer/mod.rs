@@ -33,6 +33,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
+/// Time for the lost holds of one role, because another session may give back one lock after the other.
+const OF_ROLE: Duration = Duration::from_millis(200);
 /// Time limit of VACUUM, which may wait for other sessions. The limit is below five seconds, because DROP DATABASE
 /// fails if this process stays connected for longer.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
@@ -135,7 +137,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         // A database whose checks are held needs partitions too, because logical replication may insert rows. It is not
         // looked after, so it gets all partitions here.
         match state {
-            State::Held => make_partitions(here),
+            State::Held => drop(make_partitions(here)),
             _ => drop(task(here, make_first_partitions)),
         }
     }
@@ -231,8 +233,7 @@ fn look_after(database: pg_sys::Oid) {
     for one in [hold_late, expire::sweep, remove_rights] {
         task(database, one);
     }
-    make_partitions(database);
-    drop_partitions(database);
+    change_partitions(database);
     keep::stored(database, task(database, keep::store).flatten());
     problem_log::tell_summaries();
 }
@@ -270,9 +271,13 @@ fn hold_late(_now: Time) {
     let mut lost = hold::lost();
     lost.sort_by_key(|(role, _)| role.to_u32());
     for role in lost.chunk_by(|(role, _), (next, _)| role == next) {
-        let ids: Vec<i64> = role.iter().map(|(_, id)| *id).collect();
         // Leaves the holds of a role until the next inspection if the role is holding one of the next checks.
-        unless_locked(|| hold::carry_lost(&ids, STRAYS));
+        let until = Some(clock::mono().plus(OF_ROLE));
+        for (_, id) in role {
+            if unless_locked(|| hold::carry_lost(*id)).is_none() || clock::is_past(until) {
+                break;
+            }
+        }
     }
     let mono = clock::mono();
     let mut after = i64::MIN;
@@ -302,8 +307,25 @@ fn make_first_partitions(now: Time) {
     }
 }
 
-/// Creates each partition in a task of its own, because DROP DATABASE waits for the current task.
-fn make_partitions(database: pg_sys::Oid) {
+/// Waits for `AUDIT` after a failure, because each try that meets a lock makes runs and clients wait, and any role can
+/// ask for inspections.
+fn change_partitions(database: pg_sys::Oid) {
+    let mono = clock::mono();
+    let failed = shmem::read(|shared| shared.database(database).and_then(|line| line.partitions_failed));
+    if failed.is_some_and(|then| mono < then.plus(AUDIT)) {
+        return;
+    }
+    let is_done = make_partitions(database) & drop_partitions(database);
+    shmem::write(|shared| {
+        if let Some(line) = shared.database_mut(database) {
+            line.partitions_failed = (!is_done).then_some(mono);
+        }
+    });
+}
+
+/// Creates each partition in a task of its own, because DROP DATABASE waits for the current task. Returns `false` if a
+/// task has failed.
+fn make_partitions(database: pg_sys::Oid) -> bool {
     for parted in Partitioned::ALL {
         let missing = |now| inspected::any_job().then(|| partition::missing(parted, now, partition::AHEAD));
         for day in task(database, missing).flatten().unwrap_or_default() {
@@ -311,20 +333,24 @@ fn make_partitions(database: pg_sys::Oid) {
             if task(database, make).flatten().is_none() {
                 // Leaves the other days until the next inspection, because clients may wait for the locks of each
                 // attempt. It is no problem that this inspection met a lock, because these days come later.
-                return;
+                return false;
             }
         }
     }
+    true
 }
 
-fn drop_partitions(database: pg_sys::Oid) {
+fn drop_partitions(database: pg_sys::Oid) -> bool {
+    let mut is_done = true;
     for (parted, retention) in
         [(Partitioned::History, settings::history_retention()), (Partitioned::Attempts, settings::attempt_retention())]
     {
         let older = |now: Time| retention.and_then(|retention| now.checked_sub_signed(retention));
-        let kept = task(database, |now| older(now).map(|than| partition::drop_older(parted, than))).flatten();
-        kept.unwrap_or_default().iter().for_each(|failure| trouble(database, failure));
+        let kept = task(database, |now| older(now).map(|than| partition::drop_older(parted, than)));
+        is_done &= kept.is_some();
+        kept.flatten().unwrap_or_default().iter().for_each(|failure| trouble(database, failure));
     }
+    is_done
 }
 
 /// Returns two flags: whether to do maintenance now, and whether to VACUUM now.

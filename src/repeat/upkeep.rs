@@ -7,13 +7,16 @@ use crate::pg::{catalog, clock};
 use crate::shmem::{self, wakeup};
 use crate::store::job::{self, Job};
 use awty_core::Time;
-use std::collections::HashSet;
+use pgrx::pg_sys;
+use std::collections::HashMap;
 use std::time::Duration;
 
 const PIECE: i64 = 1000;
 /// One transaction inserts missing checks of repetitions for at most this time. Without the limit, the transaction
 /// could become long, because finding the next time of one repetition may take milliseconds.
 const LONGEST: Duration = Duration::from_millis(500);
+/// Time for the repetitions of one role that stay without a check.
+const OF_ROLE: Duration = Duration::from_millis(50);
 /// Time in which one inspection looks for repetitions without checks.
 const LOOKING: Duration = Duration::from_millis(100);
 
@@ -23,7 +26,7 @@ pub fn repair(now: Time) {
     while repair_piece(now) && !clock::is_past(until) {}
 }
 
-/// Returns whether the piece needed no repair, and is not the last one.
+/// Returns whether the piece needed no repair, was looked at to its end, and is not the last one.
 fn repair_piece(now: Time) -> bool {
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.repaired));
@@ -33,26 +36,31 @@ fn repair_piece(now: Time) -> bool {
         let free: Vec<i64> = upkeep::lock(&piece.stray).into_iter().map(|stray| stray.id).collect();
         repetition::remove(&free);
     }
-    let last = if piece.alone.is_empty() { None } else { begin_again(&piece.alone, now) };
+    let (last, is_changed) = begin_again(&piece.alone, now);
     shmem::write(|shared| {
         if let Some(line) = shared.database_mut(here) {
             line.repaired = last.or(piece.last).unwrap_or(i64::MIN);
         }
     });
-    piece.stray.is_empty() && piece.alone.is_empty() && piece.last.is_some()
+    piece.stray.is_empty() && !is_changed && last.is_none() && piece.last.is_some()
 }
 
 /// Inserts checks for repetitions that have none. If the time limit stops the work, returns the id of the last
-/// repetition that was handled.
-fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
+/// repetition that was handled. Also returns whether anything has changed.
+fn begin_again(alone: &[i64], now: Time) -> (Option<i64>, bool) {
     let until = Some(clock::mono().plus(LONGEST));
-    // Skips the other repetitions of a role that has inserted the same check in an open transaction.
-    let mut locked = HashSet::new();
-    for stored in upkeep::lock(alone) {
-        if let Some(Ok(job)) = job::find(&stored.job)
-            && !locked.contains(&job.role)
-            && let Some(plan) = of(&stored, job.options.limits.width)
-        {
+    let mut is_changed = false;
+    // Skips the other repetitions of a role that has inserted the same check in an open transaction, or that has many
+    // repetitions whose calendars stay closed.
+    let mut left: HashMap<pg_sys::Oid, Duration> = HashMap::new();
+    let stopped = if alone.is_empty() { Vec::new() } else { upkeep::lock(alone) };
+    for stored in stopped {
+        let Some(Ok(job)) = job::find(&stored.job) else { continue };
+        let (began, left) = (clock::mono(), left.entry(job.role).or_insert(OF_ROLE));
+        if left.is_zero() {
+            continue;
+        }
+        if let Some(plan) = of(&stored, job.options.limits.width) {
             match plan.begin(now) {
                 Some(slot) => {
                     let schedule = || {
@@ -60,18 +68,24 @@ fn begin_again(alone: &[i64], now: Time) -> Option<i64> {
                     };
                     if unless_locked(schedule).is_some() {
                         wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
+                        is_changed = true;
                     } else {
-                        locked.insert(job.role);
+                        *left = Duration::ZERO;
                     }
                 }
-                None => repetition::remove(&[stored.id]),
+                None => {
+                    repetition::remove(&[stored.id]);
+                    is_changed = true;
+                }
             }
+        } else {
+            *left = left.saturating_sub(clock::mono().since(began));
         }
         if clock::is_past(until) {
-            return Some(stored.id);
+            return (Some(stored.id), is_changed);
         }
     }
-    None
+    (None, is_changed)
 }
 
 pub fn compute_again(after: i64, now: Time) -> Option<i64> {

@@ -74,17 +74,17 @@ statement! {
 // FOR KEY SHARE locks each hold that is copied. A client that releases such a hold waits for the lock, and then
 // releases the copy too.
 statement! {
-    /// Copies the holds of ended checks to the next checks of the same repetitions, before [`apply`] marks the next
-    /// checks as held.
+    /// Copies the hold of an ended check to the next check of the same repetition, before [`apply`] marks the next check
+    /// as held.
     ///
-    /// Waits for a client that is holding a next check.
-    pub fn carry_lost(ids: &[i64], limit: i64) = query,
+    /// Waits for a client that is holding the next check.
+    pub fn carry_lost(id: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, job, held_by, held_at, changed_at, note, held_until, repetition_id)
       SELECT f.id, f.job, h.held_by, h.held_at, h.changed_at, h.note, h.held_until, h.repetition_id
       FROM awty_internal.hold AS h
       JOIN awty_internal.repetition AS r ON r.id = h.repetition_id
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
-      WHERE h.check_id = ANY ($1) AND f.id <> h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED
+      WHERE h.check_id = $1 AND f.id <> h.check_id FOR KEY SHARE OF h SKIP LOCKED
       ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, held_at = excluded.held_at, note = excluded.note,
           held_until = excluded.held_until, changed_at = excluded.changed_at
       WHERE hold.changed_at < excluded.changed_at"

@@ -12,13 +12,14 @@ use crate::{settings, shmem};
 use awty_core::Time;
 use pgrx::pg_sys;
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 const ALERTS: i64 = 10_000;
 const MOST: Duration = Duration::from_secs(1);
 const PIECE: usize = 1000;
 const LONGEST: Duration = Duration::from_millis(100);
+const OF_ROLE: Duration = Duration::from_millis(200);
 
 /// Repairs rules after a restore, because a dump lacks the OIDs of a rule's functions and the functions' dependency on
 /// the table. Looks at some of the rules only, because a role may have thousands. The next call goes on after them.
@@ -44,13 +45,15 @@ pub fn repair(_now: Time) {
     });
 }
 
-/// Calls `act` for each rule. `act` returns `None` if rows of the rule are locked, and the remaining rules of the same
-/// role are then skipped.
+/// Calls `act` for each rule. Skips the remaining rules of a role if `act` returns `None`, because rows of the rule are
+/// locked, or after `OF_ROLE`, because another session may give back one lock after the other.
 pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
-    let mut locked = HashSet::new();
+    let mut left: HashMap<pg_sys::Oid, Duration> = HashMap::new();
     for (role, rule) in rules {
-        if !locked.contains(&role) && act(&rule).is_none() {
-            locked.insert(role);
+        let (began, left) = (clock::mono(), left.entry(role).or_insert(OF_ROLE));
+        if !left.is_zero() {
+            let is_done = act(&rule).is_some();
+            *left = if is_done { left.saturating_sub(clock::mono().since(began)) } else { Duration::ZERO };
         }
     }
 }

@@ -3,6 +3,7 @@ use awty_testkit::fixture::{NOTE, Shop};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 #[test]
 fn the_coming_days_have_their_partitions() {
@@ -66,7 +67,7 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     // Keeps the history for a year at first. Otherwise, awty could drop the oldest partition before the reader has
     // locked the partition.
-    let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
+    let mut shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
         let sql = format!(
@@ -93,8 +94,22 @@ fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     assert!(shop.cluster.value::<bool>("postgres", &there(&old)));
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
+    let began = Instant::now();
+    for id in 1..=5 {
+        let hold = format!(
+            "INSERT INTO awty_internal.hold (check_id, job, held_by, held_at) VALUES (-{id}, 'note', 'postgres', now())"
+        );
+        shop.cluster.execute("postgres", &[&hold]);
+        shop.run("SELECT awty.pause('note'), awty.resume('note')");
+        shop.await_true(
+            "an inspection to remove the hold of no check",
+            "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)",
+        );
+    }
+    let tries = shop.cluster.log_since(0).matches("due to lock timeout").count() as u64;
+    assert!(tries <= 2 + began.elapsed().as_secs() / 60, "each inspection tries to drop the day: {tries}");
     reader.batch_execute("COMMIT").unwrap();
-    shop.run("SELECT awty.pause('note'), awty.resume('note')");
+    shop.cluster.restart(); // awty tries again at once
     shop.await_true("the old day to be gone", &format!("SELECT to_regclass('{old}') IS NULL"));
 }
 
