@@ -202,15 +202,3 @@ impl Db {
         found
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_statement_without_an_acknowledgement_ends_before_its_patience() {
-        let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
-        let db = Db::new(nowhere, "t", 1, RootCertStore::empty()).unwrap();
-        assert!(db.config.get_tcp_user_timeout().is_some_and(|limit| *limit < PATIENCE), "{:?}", db.config);
-    }
-}

@@ -227,6 +227,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_statement_without_an_acknowledgement_ends_before_its_patience() {
+        let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
+        let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
+        let limit = db.config.get_tcp_user_timeout();
+        assert!(limit.is_some_and(|limit| *limit < crate::db::PATIENCE), "{limit:?}");
+    }
+
+    #[test]
     fn a_name_that_would_be_cut_is_no_role() {
         let long = "r".repeat(LONGEST_NAME);
         assert!(role_name(&long).is_ok());
