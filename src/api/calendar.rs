@@ -55,7 +55,7 @@ fn create(args: &Args) -> Result<()> {
     let users = Users::of(name);
     calendar::update(&definition, caller, now);
     users.follow(now);
-    calendar::waiting_for(name, || watch::follow_calendar(name, caller, now));
+    watch::follow_calendar(name, caller, now);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, || unheard(body))
 }
 
-/// Hides the messages of `body` from the client after SET ROLE, because `body` may be code of a role that the client
+/// Hides the messages of `body` from the client after SET ROLE or SET SESSION AUTHORIZATION, because `body` may be code of a role that the client
 /// does not trust. `client_min_messages` would not suffice, because `body` could change it.
 fn unheard<R>(body: impl FnOnce() -> R) -> R {
     struct Heard(pg_sys::CommandDest::Type);
@@ -25,7 +25,8 @@ fn unheard<R>(body: impl FnOnce() -> R) -> R {
     }
     // SAFETY: dropping `_heard` restores the variable, also after an ERROR.
     let _heard = unsafe {
-        (pg_sys::GetOuterUserId() != pg_sys::GetSessionUserId()).then(|| {
+        let [outer, session] = [pg_sys::GetOuterUserId(), pg_sys::GetSessionUserId()];
+        (outer != session || session != pg_sys::GetAuthenticatedUserId()).then(|| {
             let heard = Heard(pg_sys::whereToSendOutput);
             pg_sys::whereToSendOutput = pg_sys::CommandDest::DestNone;
             heard

@@ -17,6 +17,7 @@ use crate::store::patience::MOMENT;
 use crate::store::{history, hold};
 use awty_core::repeat::{Change, Repetition};
 use awty_core::{Outcome, Time};
+use std::collections::HashSet;
 use std::time::Duration;
 
 const MOST_NAMED: usize = 20;
@@ -105,7 +106,8 @@ fn lock_all(calendar: &Text) -> Result<Vec<i64>, i64> {
     let until = Some(clock::mono().plus(MOMENT));
     loop {
         let checks = repetition::lock_users(calendar);
-        match repetition::other_user(calendar, &checks) {
+        let locked: HashSet<i64> = checks.iter().copied().collect();
+        match repetition::checks_of_users(calendar).into_iter().find(|check| !locked.contains(check)) {
             None => return Ok(checks),
             Some(busy) if clock::is_past(until) => return Err(busy),
             Some(_) => clock::pause(PAUSE),

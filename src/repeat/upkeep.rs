@@ -15,7 +15,7 @@ const PIECE: i64 = 1000;
 /// One transaction inserts missing checks of repetitions for at most this time. Without the limit, the transaction
 /// could become long, because finding the next time of one repetition may take milliseconds.
 const LONGEST: Duration = Duration::from_millis(500);
-/// Time for the repetitions of one role that stay without a check.
+/// Time for the repetitions of one role that stay without a check, in one piece.
 const OF_ROLE: Duration = Duration::from_millis(50);
 /// Time in which one inspection looks for repetitions without checks.
 const LOOKING: Duration = Duration::from_millis(100);
@@ -36,24 +36,30 @@ fn repair_piece(now: Time) -> bool {
         let free: Vec<i64> = upkeep::lock(&piece.stray).into_iter().map(|stray| stray.id).collect();
         repetition::remove(&free);
     }
-    let (last, is_changed) = begin_again(&piece.alone, now);
+    let (is_changed, is_stopped) = begin_again(&piece.alone, now);
+    let reached = if is_changed && is_stopped { after } else { piece.last.unwrap_or(i64::MIN) };
     shmem::write(|shared| {
         if let Some(line) = shared.database_mut(here) {
-            line.repaired = last.or(piece.last).unwrap_or(i64::MIN);
+            line.repaired = reached;
         }
     });
-    piece.stray.is_empty() && !is_changed && last.is_none() && piece.last.is_some()
+    piece.stray.is_empty() && !is_changed && !is_stopped && piece.last.is_some()
 }
 
-/// Inserts checks for repetitions that have none. If the time limit stops the work, returns the id of the last
-/// repetition that was handled. Also returns whether anything has changed.
-fn begin_again(alone: &[i64], now: Time) -> (Option<i64>, bool) {
+/// Inserts checks for repetitions that have none. Returns whether anything has changed, and whether the time limit has
+/// stopped the work.
+fn begin_again(alone: &[i64], now: Time) -> (bool, bool) {
     let until = Some(clock::mono().plus(LONGEST));
     let mut is_changed = false;
     // Skips the other repetitions of a role that has inserted the same check in an open transaction, or that has many
     // repetitions whose calendars stay closed.
     let mut left: HashMap<pg_sys::Oid, Duration> = HashMap::new();
-    let stopped = if alone.is_empty() { Vec::new() } else { upkeep::lock(alone) };
+    let mut stopped = if alone.is_empty() { Vec::new() } else { upkeep::lock(alone) };
+    if !stopped.is_empty() {
+        // Begins at another repetition each time, so that each of a role gets its turn.
+        let first = now.timestamp_subsec_micros() as usize % stopped.len();
+        stopped.rotate_left(first);
+    }
     for stored in stopped {
         let Some(Ok(job)) = job::find(&stored.job) else { continue };
         let (began, left) = (clock::mono(), left.entry(job.role).or_insert(OF_ROLE));
@@ -82,10 +88,10 @@ fn begin_again(alone: &[i64], now: Time) -> (Option<i64>, bool) {
             *left = left.saturating_sub(clock::mono().since(began));
         }
         if clock::is_past(until) {
-            return (Some(stored.id), is_changed);
+            return (is_changed, true);
         }
     }
-    (None, is_changed)
+    (is_changed, false)
 }
 
 pub fn compute_again(after: i64, now: Time) -> Option<i64> {

@@ -21,7 +21,7 @@ thread_local! {
     static LEFT: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
-/// All waits of `run` together take no longer than `PATIENCE`. PostgreSQL's `lock_timeout` begins anew with each lock,
+/// All calls of [`wait`] in `run` together wait no longer than `PATIENCE`. PostgreSQL's `lock_timeout` begins anew with each lock,
 /// so another session could make the caller wait for one lock after the other.
 pub fn shared<R>(run: impl FnOnce() -> R) -> R {
     struct Over;

@@ -55,12 +55,17 @@ fn wait(args: &Args, relation: pg_sys::Oid) -> Result<()> {
         }
         Found::Nothing if job::find(name).is_some() => {}
         Found::Nothing => new_job::wait(name),
-        Found::Lost => undone_or_raised(|| job::take_name(name)),
+        Found::Lost => end_lost(name)?,
         Found::Replaced(_) => hand_over::wait(name, request.terms.role, clock::now()),
     }
     refuse_foreign_schema(&request.table)?;
     rule_objects::wait(name, &request.table, &request.expressions());
     Ok(())
+}
+
+/// Ends a rule whose table was dropped, before the new table is locked, because the rule may have many checks.
+fn end_lost(name: &Text) -> Result<()> {
+    end_rule::without_table(name).map_err(|_| WatchError::Changed { rule: name.to_string() }.into())
 }
 
 /// Locks the table. Judges the rights before and after, because they may have changed during each wait.
@@ -75,10 +80,7 @@ fn watch_now(args: &Args, relation: pg_sys::Oid) -> Result<Text> {
         let request = Request::read(args, table)?;
         match &request.found {
             Found::Nothing => {}
-            Found::Lost => {
-                let changed = |_| WatchError::Changed { rule: name.to_string() };
-                end_rule::without_table(&name).map_err(changed)?;
-            }
+            Found::Lost => return Err(busy()),
             Found::Same(old) => walk::go_on(old, now),
             Found::Replaced(_) => hand_over::lock(&name, request.terms.role),
         }

@@ -37,6 +37,7 @@ mod written;
 
 use self::statements::rule_check;
 use crate::calendar;
+use crate::calendar::statements::calendar::waiting_for;
 use crate::call::own_checks::{BACKFILL, CLEARED, FUNCTION, SWEEP, is_rules};
 use crate::call::rights;
 use crate::error::{CalendarError, Error};
@@ -91,6 +92,6 @@ pub fn follow_calendar(name: &Text, by: pg_sys::Oid, now: Time) {
             rule_check::restart_special(rule, BACKFILL, now, job.role);
             wakeup::at_commit(job.runner(), clock::to_timestamp(now));
         }
-        rule::walk_moved(rule);
+        waiting_for(name, || rule::walk_moved(rule));
     }
 }

@@ -134,7 +134,7 @@ fn rights_of_a_dropped_role_end() {
     field.cluster.await_sql(DB, "the rights to end", rights);
 }
 
-/// Locks rows of checks in the order of their keys, as all calls do. Otherwise, two calls could deadlock.
+/// Otherwise, the checks of all roles would wait for the one that mallory keeps locked, and two calls could deadlock.
 #[test]
 fn a_replaced_calendar_keeps_no_check_locked_while_it_waits() {
     let field = Field::new();

@@ -172,9 +172,7 @@ fn what_is_left_on_a_free_name_ends_before_the_table_is_locked() {
     field.sql("alice", "CREATE TABLE alice.orders (id bigint PRIMARY KEY, done boolean)");
     field.sql(
         "postgres",
-        "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
-             SELECT 'orders', 'e', '1', now() + interval '1 day', now() + interval '1 day', 'mallory', now();
-         CREATE TABLE public.seen (is_locked boolean);
+        "CREATE TABLE public.seen (is_locked boolean);
          CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
              INSERT INTO public.seen SELECT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid()
                  AND relation = 'alice.orders'::regclass AND mode = 'ShareRowExclusiveLock');
@@ -182,7 +180,16 @@ fn what_is_left_on_a_free_name_ends_before_the_table_is_locked() {
          END $$;
          CREATE TRIGGER see AFTER INSERT ON awty.future_job_history FOR EACH ROW EXECUTE FUNCTION public.see()",
     );
-    field.sql("alice", "SELECT awty.watch('alice.orders', until => 'done', within => '1 hour', rule => 'orders')");
+    // One transaction, because an inspection would end the check.
+    field.sql(
+        "postgres",
+        "BEGIN;
+         INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+             SELECT 'orders', 'e', '1', now() + interval '1 day', now() + interval '1 day', 'mallory', now();
+         SET LOCAL ROLE alice;
+         SELECT awty.watch('alice.orders', until => 'done', within => '1 hour', rule => 'orders');
+         COMMIT",
+    );
     let seen: Vec<bool> = field.one("postgres", "SELECT array_agg(is_locked) FROM public.seen");
     assert_eq!(seen, [false]);
 }

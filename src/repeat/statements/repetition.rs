@@ -132,7 +132,7 @@ statement! {
 }
 
 statement! {
-    /// Locks the checks that no other transaction has locked.
+    /// Locks the checks of [`checks_of_users`] that no other transaction has locked.
     pub fn lock_users(calendar: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty_internal.repetition AS r
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
@@ -140,10 +140,10 @@ statement! {
 }
 
 statement! {
-    pub fn other_user(calendar: &Text, checks: &[i64]) -> Option<i64> = query,
+    pub fn checks_of_users(calendar: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty_internal.repetition AS r
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
-      WHERE r.calendar = $1 AND f.id <> ALL ($2) LIMIT 1"
+      WHERE r.calendar = $1"
 }
 
 statement! {

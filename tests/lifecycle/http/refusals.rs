@@ -135,6 +135,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         ("'app', 'all', '1 d'", "22023"),
         ("'app', 'read', '0'", "22023"),
         ("'app', 'read', '3661 days'", "22023"),
+        ("'app', 'read', '300000 years'", "22023"),
         ("'app', 'read', '120000 months -3599999 days'", "22023"),
         ("'app', 'read', '-1000 months 30001 days'", "22023"),
         ("'app', 'read', NULL", "22023"),

@@ -121,7 +121,10 @@ impl Db {
         size: usize,
         roots: RootCertStore,
     ) -> Result<Self, String> {
-        config.connect_timeout(CONNECT).tcp_user_timeout(CONNECT).application_name(format!("awty-gateway {name}"));
+        config.connect_timeout(CONNECT).application_name(format!("awty-gateway {name}"));
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(CONNECT);
+        }
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(config.clone(), MakeRustlsConnect::new(tls::config(roots)?), manager);
         let pool = Pool::builder(manager).max_size(size).build().map_err(|error| error.to_string())?;
