@@ -49,8 +49,8 @@ BEGIN
         PERFORM awty_http_internal.refuse('22023', format('scope "%s" is not known', create_token_as.scope), 'Use read, write or admin.');
     END IF;
     -- Compares times, because an interval with parts of both signs has another length for the comparison of intervals.
-    IF CASE WHEN create_token_as.expires BETWEEN '-3660 days' AND '3660 days' THEN
-        now() + create_token_as.expires > now() AND now() + create_token_as.expires <= now() + '3660 days' END IS NOT TRUE THEN
+    IF (CASE WHEN create_token_as.expires BETWEEN '-3660 days' AND '3660 days' THEN
+        now() + create_token_as.expires > now() AND now() + create_token_as.expires <= now() + '3660 days' END) IS NOT TRUE THEN
         PERFORM awty_http_internal.refuse('22023', '"expires" must be greater than 0 and at most 3660 days',
             format('SELECT awty_http.create_token(%L, %L, ''90 days'');', create_token_as.role, create_token_as.scope));
     END IF;
