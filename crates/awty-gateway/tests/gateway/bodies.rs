@@ -103,7 +103,7 @@ fn a_page_counts_all_texts_of_a_schedule() {
 fn a_page_counts_messages_and_notes() {
     let (shop, _gateway, client) = open();
     shop.app("SELECT awty_http.schedule('http://a.example/', '1 h')");
-    let long = "repeat(chr(1), 4096)";
+    let long = "repeat(chr(1), 4090) || n";
     let ends = format!(
         "INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by,
              scheduled_at, finished_at, run_time, check_count, attempts, outcome, role, message)
