@@ -103,9 +103,10 @@ impl Users {
 
 /// Returns a check that another transaction keeps locked, if there is one after a moment.
 fn lock_all(calendar: &Text) -> Result<Vec<i64>, i64> {
-    let until = Some(clock::mono().plus(MOMENT));
+    let mut until = None;
     loop {
         let checks = repetition::lock_users(calendar);
+        until = until.or_else(|| Some(clock::mono().plus(MOMENT)));
         let locked: HashSet<i64> = checks.iter().copied().collect();
         match repetition::checks_of_users(calendar).into_iter().find(|check| !locked.contains(check)) {
             None => return Ok(checks),

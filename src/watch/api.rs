@@ -65,6 +65,7 @@ fn wait(args: &Args, relation: pg_sys::Oid) -> Result<()> {
 
 /// Ends a rule whose table was dropped, before the new table is locked, because the rule may have many checks.
 fn end_lost(name: &Text) -> Result<()> {
+    undone_or_raised(|| job::take_name(name));
     end_rule::without_table(name).map_err(|_| WatchError::Changed { rule: name.to_string() }.into())
 }
 

@@ -84,12 +84,12 @@ pub fn follow_calendar(name: &Text, by: pg_sys::Oid, now: Time) {
             if found.as_ref().is_some_and(follows) { Ok(()) } else { Err(()) }
         };
         // While this call waited, the name may have become that of another role's job.
-        if job::sharing_name(rule, judge).is_err() {
+        if waiting_for(name, || job::sharing_name(rule, judge)).is_err() {
             continue;
         }
         // Locks the check before the rule, as `awty.unwatch()` does.
         if let Some(Ok(job)) = job::find(rule) {
-            rule_check::restart_special(rule, BACKFILL, now, job.role);
+            waiting_for(name, || rule_check::restart_special(rule, BACKFILL, now, job.role));
             wakeup::at_commit(job.runner(), clock::to_timestamp(now));
         }
         waiting_for(name, || rule::walk_moved(rule));
