@@ -24,17 +24,13 @@ struct Pending {
     /// Number of checks that this transaction has written. A rollback makes their rows dead.
     written: u64,
     forgotten: Vec<Vec<u8>>,
-    counted: Vec<Counted>,
+    /// Counts of the open subtransactions, the innermost last.
+    counted: Vec<(pg_sys::SubTransactionId, Counts)>,
     /// Number of checks that this transaction has ended. The commit makes their rows dead.
     ended: u64,
 }
 
-struct Counted {
-    by: pg_sys::SubTransactionId,
-    job: Vec<u8>,
-    figures: Figures,
-    failed: Passed,
-}
+type Counts = HashMap<Vec<u8>, (Figures, Passed)>;
 
 thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
@@ -60,25 +56,35 @@ pub fn count_ended(checks: u64) {
 
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
-        let by = subtransaction();
-        note(|pending| pending.counted.push(Counted { by, job: job.to_vec(), figures, failed }));
+        note(|pending| add(counts_here(pending), job, &figures, failed));
     }
 }
 
 pub fn count_rows(rule: &[u8], met: u64, late_rows: u64) {
-    if met + late_rows == 0 {
-        return;
+    if met + late_rows > 0 {
+        let more = Figures { met, late_rows, ..Figures::NONE };
+        note(|pending| add(counts_here(pending), rule, &more, Passed::default()));
     }
-    let (by, more) = (subtransaction(), Figures { met, late_rows, ..Figures::NONE });
-    note(|pending| match pending.counted.iter_mut().rfind(|counted| counted.by == by && counted.job == rule) {
-        Some(counted) => counted.figures.add(&more),
-        None => pending.counted.push(Counted { by, job: rule.to_vec(), figures: more, failed: Passed::default() }),
-    });
 }
 
-fn subtransaction() -> pg_sys::SubTransactionId {
+fn counts_here(pending: &mut Pending) -> &mut Counts {
     // SAFETY: the function only reads a variable.
-    unsafe { pg_sys::GetCurrentSubTransactionId() }
+    let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
+    if pending.counted.last().is_none_or(|(last, _)| *last != here) {
+        pending.counted.push((here, Counts::new()));
+    }
+    let last = pending.counted.len() - 1;
+    &mut pending.counted[last].1
+}
+
+fn add(counts: &mut Counts, job: &[u8], more: &Figures, more_failed: Passed) {
+    match counts.get_mut(job) {
+        Some((figures, failed)) => {
+            figures.add(more);
+            failed.add(more_failed);
+        }
+        None => drop(counts.insert(job.to_vec(), (*more, more_failed))),
+    }
 }
 
 pub fn forget_job_at_commit(job: &[u8]) {
@@ -108,6 +114,7 @@ fn note(change: impl FnOnce(&mut Pending)) {
             pgrx::register_xact_callback(PgXactCallbackEvent::Commit, tell);
             pgrx::register_xact_callback(PgXactCallbackEvent::Abort, forget);
             pgrx::register_xact_callback(PgXactCallbackEvent::Prepare, tell);
+            pgrx::register_subxact_callback(PgSubXactCallbackEvent::CommitSub, hand_up);
             pgrx::register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| uncount(undone));
         }
     });
@@ -126,30 +133,35 @@ fn tell() {
         shmem::inspect_by(database, end);
     }
     shmem::write_each(&pending.forgotten, |shared, job| shared.forget_job(database, job));
-    if !pending.counted.is_empty() {
-        count(database, pending.counted);
+    for (_, counts) in pending.counted {
+        count(database, counts);
     }
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// Adds up the answers by job first, so that one commit changes the row of each job once.
-fn count(database: pg_sys::Oid, answers: Vec<Counted>) {
-    let mut counted: HashMap<Vec<u8>, (Figures, Passed)> = HashMap::new();
-    for Counted { job, figures, failed, .. } in answers {
-        let (all, all_failed) = counted.entry(job).or_insert((Figures::NONE, Passed::default()));
-        all.add(&figures);
-        all_failed.add(failed);
-    }
-    let counted: Vec<_> = counted.into_iter().collect();
+fn count(database: pg_sys::Oid, counts: Counts) {
+    let counted: Vec<_> = counts.into_iter().collect();
     let (now, mono) = (clock::now(), clock::mono());
     shmem::write_each(&counted, |shared, (job, (figures, failed))| {
         shared.count_leases(database, job, figures, *failed, (now, mono));
     });
 }
 
+/// Adds the counts of a subtransaction that has ended to those of its parent. Otherwise, a client with a savepoint for
+/// each row would keep counts for each of them.
+fn hand_up(done: pg_sys::SubTransactionId, parent: pg_sys::SubTransactionId) {
+    PENDING.with_borrow_mut(|pending| {
+        let Some((_, counts)) = pending.counted.pop_if(|(last, _)| *last == done) else { return };
+        match pending.counted.last_mut().filter(|(last, _)| *last == parent) {
+            Some((_, all)) => counts.iter().for_each(|(job, (figures, failed))| add(all, job, figures, *failed)),
+            None => pending.counted.push((parent, counts)),
+        }
+    });
+}
+
 /// Drops the counts of the undone subtransaction and of all subtransactions nested in it, which have higher numbers.
 fn uncount(undone: pg_sys::SubTransactionId) {
-    PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
+    PENDING.with_borrow_mut(|pending| pending.counted.retain(|(by, _)| *by < undone));
 }
 
 fn forget() {
