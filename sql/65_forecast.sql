@@ -53,9 +53,13 @@ BEGIN ATOMIC
             FROM awty_internal.planned(g.every, g.cron, g.zone, g.after, span.until, g.starts, g.ends, forecast.step, g.job) AS p
             WHERE g.calendar IS NULL
             UNION ALL
-            SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
-                ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END, 1
+            -- awty.next_slot() would raise an error for a job that the caller sees only as a reader of all data.
+            SELECT CASE WHEN forecast.step IS NULL THEN s.slot ELSE date_bin(forecast.step, s.slot, '2000-01-01 00:00:00+00'::timestamptz) END, 1
             FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar, least(span.until, g.ends)) AS o (at)
+            CROSS JOIN LATERAL (
+                SELECT coalesce(date_bin(w.slot, o.at + w.slot - interval '1 us', '2000-01-01 00:00:00+00'::timestamptz), o.at) AS slot
+                FROM (SELECT coalesce(j.slot, current_setting('awty.slot', true)::interval) AS slot) AS w
+            ) AS s
             WHERE g.calendar IS NOT NULL
         ) AS due
         WHERE j.paused IS NOT TRUE

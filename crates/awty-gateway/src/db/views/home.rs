@@ -116,11 +116,14 @@ pub const CLOCK: &str = concat!(
     ms!("nullif(pg_catalog.current_setting('awty.slot', true), '')::interval"),
     ")"
 );
-/// Finds the parts of a time range in which a calendar is open. Leaves out calendars that no rule or repetition uses.
+/// Finds the parts of a time range in which a calendar is open. Leaves out calendars that no rule or repetition uses, and
+/// calendars that the visitor may see but not use.
 pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c.calendar, 'part', p.part)
     FROM (SELECT k.calendar FROM awty.calendar AS k
-          WHERE EXISTS (SELECT FROM awty.rule AS r WHERE r.calendar = k.calendar)
-             OR EXISTS (SELECT FROM awty.repetition AS r WHERE r.calendar = k.calendar) ORDER BY k.calendar LIMIT 3) AS c
+          WHERE (awty_internal.can_become(k.role)
+              OR k.role::oid = (SELECT d.datdba FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()))
+            AND (EXISTS (SELECT FROM awty.rule AS r WHERE r.calendar = k.calendar)
+              OR EXISTS (SELECT FROM awty.repetition AS r WHERE r.calendar = k.calendar)) ORDER BY k.calendar LIMIT 3) AS c
     CROSS JOIN (SELECT n AS part, pg_catalog.to_timestamp($1::float8 + $2::float8 * n) AS at FROM pg_catalog.generate_series(0::bigint, $3::bigint - 1) AS n) AS p
     WHERE awty.open_time(p.at, p.at + pg_catalog.make_interval(secs => $2::float8), c.calendar) > '0'
     ORDER BY c.calendar, p.part";
