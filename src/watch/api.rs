@@ -54,7 +54,7 @@ fn wait(args: &Args, relation: pg_sys::Oid) -> Result<()> {
             return Ok(());
         }
         Found::Nothing if job::find(name).is_some() => {}
-        Found::Nothing => new_job::wait(name),
+        Found::Nothing => new_job::wait(name)?,
         Found::Lost => end_lost(name)?,
         Found::Replaced(_) => hand_over::wait(name, request.terms.role, clock::now()),
     }
@@ -216,6 +216,9 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
             notify: None,
             repeats: false,
         };
+        if new_job::is_any_left(name) {
+            return Err(WatchError::Busy { rule: name.to_string() }.into());
+        }
         if !new_job::insert(&job)? {
             return Err(WatchError::RuleExists { rule: name.to_string(), own: false }.into());
         }

@@ -9,29 +9,44 @@ use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::left;
 
-/// Ends what [`insert`] would end. A caller that locks a table calls this function first, because there may be much of it.
-pub fn wait(name: &Text) {
+/// Waits until the name is free, and ends what a former job has left. A caller that locks a table calls this function
+/// first, because there may be much of it, and because other sessions may have locked it.
+pub fn wait(name: &Text) -> Result<()> {
     undone_or_raised(|| job::take_name(name));
-    if repetition::is_any_of_job(name) {
+    if is_any_left(name) {
         job::take_name(name);
         if job::find(name).is_none() {
-            end_left(name);
+            end_left(name)?;
         }
     }
+    Ok(())
 }
 
-fn end_left(name: &Text) -> bool {
-    let is_any = repetition::is_any_of_job(name);
-    if is_any {
+/// Returns whether a former job has left anything. Sees the latest commits.
+pub fn is_any_left(name: &Text) -> bool {
+    repetition::is_any_of_job(name) || left::is_any(name) || stop::is_any(name) || alert::is_any_open(name)
+}
+
+/// Ends what other transactions have committed since a former job of this name was removed, because the former job may
+/// have had another role. An open alert would also keep the next rule of this name from telling of the row.
+fn end_left(name: &Text) -> Result<()> {
+    if repetition::is_any_of_job(name) {
         job::waiting_for(name, || end_rule::checks_and_repetitions(name, true));
+        // The snapshot of this transaction may be too old for these rows.
+        if repetition::is_any_of_job(name) {
+            return Err(Error::JobBusy { job: name.to_string() });
+        }
     }
-    is_any
+    job::waiting_for(name, || {
+        left::remove_targets(name);
+        left::remove_leases(name);
+        stop::remove_all(name);
+        cleared_alert::clear_all(name, clock::now());
+    });
+    Ok(())
 }
 
-/// Inserts a job. Returns `false` if a job of this name exists.
-///
-/// Ends checks and repetitions that other transactions have committed since a former job of this name was removed,
-/// because the former job may have had another role.
+/// Inserts a job. Returns `false` if a job of this name exists. First ends what a former job of this name has left.
 pub fn insert(job: &Job) -> Result<bool> {
     // Looks before it takes the name, because calls with the name of another role's job would wait for the lock.
     if job::find(&job.name).is_some() {
@@ -41,20 +56,7 @@ pub fn insert(job: &Job) -> Result<bool> {
     if job::find(&job.name).is_some() {
         return Ok(false);
     }
-    if end_left(&job.name) {
-        // The snapshot of this transaction may be too old for these rows.
-        if repetition::is_any_of_job(&job.name) {
-            return Err(Error::JobBusy { job: job.name.to_string() });
-        }
-    }
-    // A former job may also have left leases, targets, stops of rows and open alerts. An alert would keep the next rule of
-    // this name from telling of the row.
-    job::waiting_for(&job.name, || {
-        left::remove_targets(&job.name);
-        left::remove_leases(&job.name);
-        stop::remove_all(&job.name);
-        cleared_alert::clear_all(&job.name, clock::now());
-    });
+    end_left(&job.name)?;
     // If the former job ended after the snapshot was taken, this transaction could read what belonged to it.
     let is_old = |name| left::is_any(name) || stop::is_any(name) || alert::is_any_open(name) || left::is_shown(name);
     if has_one_snapshot() && is_old(&job.name) {

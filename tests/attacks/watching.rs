@@ -193,3 +193,20 @@ fn what_is_left_on_a_free_name_ends_before_the_table_is_locked() {
     let seen: Vec<bool> = field.one("postgres", "SELECT array_agg(is_locked) FROM public.seen");
     assert_eq!(seen, [false]);
 }
+
+/// Leases outlive the job that has given them.
+#[test]
+fn a_lease_that_is_left_on_a_free_name_keeps_no_client_of_the_table_waiting() {
+    let field = field();
+    field.sql(
+        "mallory",
+        "SELECT awty.register('t', heartbeat => '10 min', timeout => '1 hour');
+         SELECT awty.schedule('e', '1', 't', after => '0')",
+    );
+    field.await_claimable("t");
+    let lease: i64 = field.one("mallory", "SELECT lease FROM awty.claim('{t}', 'w', 1)");
+    let mut open = field.client("mallory");
+    open.batch_execute(&format!("BEGIN; SELECT awty.heartbeat(ARRAY[{lease}]::bigint[])")).unwrap();
+    field.sql("mallory", "SELECT awty.unregister('t')");
+    waits_without_the_table(&field, open, "alice", &format!("SELECT awty.watch({RULE})"));
+}
