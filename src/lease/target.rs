@@ -188,13 +188,15 @@ pub enum Report {
 
 /// Does nothing under REPEATABLE READ or SERIALIZABLE, because the transaction cannot see other sessions' reports.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
-    let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
-    keys.sort_unstable();
-    keys.dedup();
+    let mut by_target: BTreeMap<Key, Vec<Report>> = BTreeMap::new();
+    for (key, report) in reports {
+        by_target.entry(key).or_default().push(report);
+    }
+    let mut keys: Vec<Key> = by_target.keys().cloned().collect();
     if keys.is_empty() || subtransaction::has_one_snapshot() {
         return;
     }
-    let is_down = |key: &Key| reports.iter().any(|(of, report)| of == key && matches!(report, Report::Down(_)));
+    let is_down = |key: &Key| by_target[key].iter().any(|report| matches!(report, Report::Down(_)));
     let before: HashMap<Key, Breaker> = target::breakers(&keys).into_iter().collect();
     keys.retain(|key| is_down(key) || before.contains_key(key));
     let Some(class) = relations::oid(relations::BREAKER).filter(|_| !keys.is_empty()) else { return };
@@ -207,7 +209,7 @@ pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     for key in keys {
         let before = now_known.remove(&key);
         let (mut breaker, mut last, mut has_changed) = (before, "", false);
-        for (_, report) in reports.iter().filter(|(of, _)| *of == key) {
+        for report in &by_target[&key] {
             match (report, breaker) {
                 (Report::Down(message), _) => {
                     if let Some(after) = Breaker::after_failure(breaker, now) {
