@@ -147,8 +147,11 @@ fn alter_job(args: &Args) -> Result<()> {
     job.options = options(args, job.options, false)?;
     job.notify = args.optional_name(12, "notify", MAX_CHANNEL)?.or(job.notify);
     if let Some(role) = role {
+        let before = job.role;
         job.role = run_as(Some(role), function.is_some() || !job.is_external())?;
-        check_quota(job.role)?;
+        if job.role != before {
+            check_quota(job.role)?;
+        }
     }
     if (role.is_some() || function.is_some()) && own_checks::is_rules(&job) {
         return Err(WatchError::IsRule { job: job.name.to_string() }.into());
