@@ -137,7 +137,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         // A database whose checks are held needs partitions too, because logical replication may insert rows. It is not
         // looked after, so it gets all partitions here.
         match state {
-            State::Held => drop(make_partitions(here)),
+            State::Held => make_partitions(here),
             _ => drop(task(here, make_first_partitions)),
         }
     }
@@ -233,7 +233,8 @@ fn look_after(database: pg_sys::Oid) {
     for one in [hold_late, expire::sweep, remove_rights] {
         task(database, one);
     }
-    change_partitions(database);
+    make_partitions(database);
+    drop_partitions(database);
     keep::stored(database, task(database, keep::store).flatten());
     problem_log::tell_summaries();
 }
@@ -307,25 +308,8 @@ fn make_first_partitions(now: Time) {
     }
 }
 
-/// Waits for `AUDIT` after a failure, because each try that meets a lock makes runs and clients wait, and any role can
-/// ask for inspections.
-fn change_partitions(database: pg_sys::Oid) {
-    let mono = clock::mono();
-    let failed = shmem::read(|shared| shared.database(database).and_then(|line| line.partitions_failed));
-    if failed.is_some_and(|then| mono < then.plus(AUDIT)) {
-        return;
-    }
-    let is_done = make_partitions(database) & drop_partitions(database);
-    shmem::write(|shared| {
-        if let Some(line) = shared.database_mut(database) {
-            line.partitions_failed = (!is_done).then_some(mono);
-        }
-    });
-}
-
-/// Creates each partition in a task of its own, because DROP DATABASE waits for the current task. Returns `false` if a
-/// task has failed.
-fn make_partitions(database: pg_sys::Oid) -> bool {
+/// Creates each partition in a task of its own, because DROP DATABASE waits for the current task.
+fn make_partitions(database: pg_sys::Oid) {
     for parted in Partitioned::ALL {
         let missing = |now| inspected::any_job().then(|| partition::missing(parted, now, partition::AHEAD));
         for day in task(database, missing).flatten().unwrap_or_default() {
@@ -333,14 +317,20 @@ fn make_partitions(database: pg_sys::Oid) -> bool {
             if task(database, make).flatten().is_none() {
                 // Leaves the other days until the next inspection, because clients may wait for the locks of each
                 // attempt. It is no problem that this inspection met a lock, because these days come later.
-                return false;
+                return;
             }
         }
     }
-    true
 }
 
-fn drop_partitions(database: pg_sys::Oid) -> bool {
+/// Waits for `AUDIT` after a failure, because each try that meets a lock makes runs and clients wait, and any role can
+/// ask for inspections.
+fn drop_partitions(database: pg_sys::Oid) {
+    let mono = clock::mono();
+    let failed = shmem::read(|shared| shared.database(database).and_then(|line| line.drop_failed));
+    if failed.is_some_and(|then| mono < then.plus(AUDIT)) {
+        return;
+    }
     let mut is_done = true;
     for (parted, retention) in
         [(Partitioned::History, settings::history_retention()), (Partitioned::Attempts, settings::attempt_retention())]
@@ -350,7 +340,11 @@ fn drop_partitions(database: pg_sys::Oid) -> bool {
         is_done &= kept.is_some();
         kept.flatten().unwrap_or_default().iter().for_each(|failure| trouble(database, failure));
     }
-    is_done
+    shmem::write(|shared| {
+        if let Some(line) = shared.database_mut(database) {
+            line.drop_failed = (!is_done).then_some(mono);
+        }
+    });
 }
 
 /// Returns two flags: whether to do maintenance now, and whether to VACUUM now.

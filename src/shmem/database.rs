@@ -74,7 +74,7 @@ pub struct Database {
     /// The next repair of rules starts after the rule with this number.
     pub rules_repaired: i64,
     pub looked_after: Option<Mono>,
-    pub partitions_failed: Option<Mono>,
+    pub drop_failed: Option<Mono>,
     pub jobs_left: bool,
     pub jobs_of: pg_sys::Oid,
 }
@@ -95,7 +95,7 @@ impl Database {
         repaired: i64::MIN,
         rules_repaired: i64::MIN,
         looked_after: None,
-        partitions_failed: None,
+        drop_failed: None,
         jobs_left: false,
         jobs_of: pg_sys::InvalidOid,
     };
