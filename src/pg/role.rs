@@ -13,8 +13,8 @@ pub fn confined<R>(body: impl FnOnce() -> R) -> R {
     as_user(catalog::current_role(), pg_sys::SECURITY_RESTRICTED_OPERATION, || unheard(body))
 }
 
-/// Hides the messages of `body` from the client after SET ROLE or SET SESSION AUTHORIZATION, because `body` may be code of a role that the client
-/// does not trust. `client_min_messages` would not suffice, because `body` could change it.
+/// Hides the messages of `body` from the client after SET ROLE or SET SESSION AUTHORIZATION, because `body` may be code
+/// of a role that the client does not trust. `client_min_messages` would not suffice, because `body` could change it.
 fn unheard<R>(body: impl FnOnce() -> R) -> R {
     struct Heard(pg_sys::CommandDest::Type);
     impl Drop for Heard {

@@ -21,8 +21,8 @@ thread_local! {
     static LEFT: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
-/// All calls of [`wait`] in `run` together wait no longer than `PATIENCE`. PostgreSQL's `lock_timeout` begins anew with each lock,
-/// so another session could make the caller wait for one lock after the other.
+/// All calls of [`wait`] in `run` together wait no longer than `PATIENCE`. PostgreSQL's `lock_timeout` begins anew with
+/// each lock, so another session could make the caller wait for one lock after the other.
 pub fn shared<R>(run: impl FnOnce() -> R) -> R {
     struct Over;
     impl Drop for Over {
