@@ -58,7 +58,7 @@ BEGIN ATOMIC
             FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar, least(span.until, g.ends)) AS o (at)
             CROSS JOIN LATERAL (
                 SELECT coalesce(date_bin(w.slot, o.at + w.slot - interval '1 us', '2000-01-01 00:00:00+00'::timestamptz), o.at) AS slot
-                FROM (SELECT coalesce(j.slot, current_setting('awty.slot', true)::interval) AS slot) AS w
+                FROM (SELECT make_interval(secs => extract(epoch FROM greatest(j.slot, current_setting('awty.slot', true)::interval))::float8) AS slot) AS w
             ) AS s
             WHERE g.calendar IS NOT NULL
         ) AS due

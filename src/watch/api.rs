@@ -216,7 +216,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
             notify: None,
             repeats: false,
         };
-        if new_job::is_any_left(name) {
+        if job::find(name).is_none() && new_job::is_any_left(name) {
             return Err(WatchError::Busy { rule: name.to_string() }.into());
         }
         if !new_job::insert(&job)? {

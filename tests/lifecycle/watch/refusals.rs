@@ -157,6 +157,7 @@ fn each_refusal_says_where_and_what_to_write_and_leaves_nothing() {
     shop.run(FURNITURE);
     shop.cluster.execute("postgres", &[FOREIGN]);
     shop.job("taken", NOTE, "");
+    shop.schedule("1", "taken", "after => '1 day'"); // a refusal does not tell whether the job has checks
     shop.run("SELECT awty.watch('shop.orders', until => 'true', within => '1 s', rule => 'mine', existing => 'none')");
     let (before, count) = (tables::dump(&shop), shop.cluster.value::<String>("postgres", OBJECTS));
     for [arguments, code, text, hint] in REFUSED {

@@ -120,7 +120,8 @@ pub const CLOCK: &str = concat!(
 /// calendars that the visitor may see but not use.
 pub const OPEN_HOURS: &str = "SELECT pg_catalog.jsonb_build_object('calendar', c.calendar, 'part', p.part)
     FROM (SELECT k.calendar FROM awty.calendar AS k
-          WHERE (awty_internal.can_become(k.role)
+          WHERE (pg_catalog.pg_has_role(k.role::oid,
+                  CASE WHEN pg_catalog.current_setting('server_version_num')::int4 >= 160000 THEN 'SET' ELSE 'MEMBER' END)
               OR k.role::oid = (SELECT d.datdba FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()))
             AND (EXISTS (SELECT FROM awty.rule AS r WHERE r.calendar = k.calendar)
               OR EXISTS (SELECT FROM awty.repetition AS r WHERE r.calendar = k.calendar)) ORDER BY k.calendar LIMIT 3) AS c
