@@ -81,7 +81,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
         origin::claim_if_new();
-        if watch::new_job::insert(job)? {
+        if watch::new_job::insert(job, watch::new_job::end_left)? {
             return Ok(true);
         }
     }

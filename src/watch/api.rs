@@ -216,10 +216,12 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
             notify: None,
             repeats: false,
         };
-        if job::find(name).is_none() && new_job::is_any_left(name) {
-            return Err(WatchError::Busy { rule: name.to_string() }.into());
-        }
-        if !new_job::insert(&job)? {
+        // With the table locked, there is no time to end what may be left.
+        let is_clear = |name: &Text| match new_job::is_any_left(name) {
+            true => Err(WatchError::Busy { rule: name.to_string() }.into()),
+            false => Ok(()),
+        };
+        if !new_job::insert(&job, is_clear)? {
             return Err(WatchError::RuleExists { rule: name.to_string(), own: false }.into());
         }
     }

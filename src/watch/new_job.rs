@@ -29,7 +29,7 @@ pub fn is_any_left(name: &Text) -> bool {
 
 /// Ends what other transactions have committed since a former job of this name was removed, because the former job may
 /// have had another role. An open alert would also keep the next rule of this name from telling of the row.
-fn end_left(name: &Text) -> Result<()> {
+pub fn end_left(name: &Text) -> Result<()> {
     if repetition::is_any_of_job(name) {
         job::waiting_for(name, || end_rule::checks_and_repetitions(name, true));
         // The snapshot of this transaction may be too old for these rows.
@@ -46,8 +46,9 @@ fn end_left(name: &Text) -> Result<()> {
     Ok(())
 }
 
-/// Inserts a job. Returns `false` if a job of this name exists. First ends what a former job of this name has left.
-pub fn insert(job: &Job) -> Result<bool> {
+/// Inserts a job. Returns `false` if a job of this name exists. Otherwise, first calls `clear` for what a former job of this
+/// name has left.
+pub fn insert(job: &Job, clear: impl FnOnce(&Text) -> Result<()>) -> Result<bool> {
     // Looks before it takes the name, because calls with the name of another role's job would wait for the lock.
     if job::find(&job.name).is_some() {
         return Ok(false);
@@ -56,7 +57,7 @@ pub fn insert(job: &Job) -> Result<bool> {
     if job::find(&job.name).is_some() {
         return Ok(false);
     }
-    end_left(&job.name)?;
+    clear(&job.name)?;
     // If the former job ended after the snapshot was taken, this transaction could read what belonged to it.
     let is_old = |name| left::is_any(name) || stop::is_any(name) || alert::is_any_open(name) || left::is_shown(name);
     if has_one_snapshot() && is_old(&job.name) {
