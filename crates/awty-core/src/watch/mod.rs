@@ -137,8 +137,9 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     let (due, verdict) = match highest {
         Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
         None if !is_told => {
-            // A changed rule may lack the alert's level. In that case, the first level's due time counts.
-            let due = slot(alert.level).or_else(|| slot(1)).unwrap_or(now);
+            // A changed rule may lack the alert's level, and a replaced calendar may have moved the level's time into the
+            // future. In both cases, the first level's due time counts.
+            let due = slot(alert.level).filter(|slot| *slot <= now).or_else(|| slot(1)).unwrap_or(now);
             (due, Verdict::Tell(again(next(alert.level, Some(now)))))
         }
         None => match coming.filter(|slot| *slot <= now) {

@@ -223,6 +223,18 @@ fn an_alert_whose_level_the_rule_no_longer_has_is_told_again_at_the_opening() {
     assert_eq!(judged("2030-05-06T09:00:00Z"), Verdict::Tell(None));
 }
 
+/// A replaced calendar or rule may move the time of a level that the alert has already.
+#[test]
+fn an_alert_whose_level_has_moved_into_the_future_is_told_at_the_opening() {
+    let (levels, limits) = (open(OFFICE, Some(h(8)), &[h(20)]), limits());
+    let found = waiting(at("2030-05-02T09:00:00Z"));
+    let released = Alert { is_told: false, ..told(2) };
+    let judged = |now: &str| judge(found, released, &levels, &limits, at(now));
+    assert_eq!(levels.time(2, at("2030-05-02T09:00:00Z")), Some(at("2030-05-06T13:00:00Z")));
+    assert_eq!(judged("2030-05-04T12:00:00Z"), Verdict::Stay(Some(at("2030-05-06T09:00:00Z"))));
+    assert_eq!(judged("2030-05-06T09:00:00Z"), Verdict::Tell(None));
+}
+
 #[test]
 fn an_opening_that_is_shorter_than_a_slot_counts_at_its_slot() {
     for (hours, seconds) in [("mon 09:10-09:20", 3_600), (OFFICE, 86_400)] {
