@@ -46,8 +46,8 @@ pub fn end_left(name: &Text) -> Result<()> {
     Ok(())
 }
 
-/// Inserts a job. Returns `false` if a job of this name exists. Otherwise, first calls `clear` for what a former job of this
-/// name has left.
+/// Inserts a job. Returns `false` if a job of this name exists. Calls `clear` before the insert, because a former job of
+/// this name may have left rows.
 pub fn insert(job: &Job, clear: impl FnOnce(&Text) -> Result<()>) -> Result<bool> {
     // Looks before it takes the name, because calls with the name of another role's job would wait for the lock.
     if job::find(&job.name).is_some() {
