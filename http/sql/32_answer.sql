@@ -58,17 +58,23 @@ CREATE FUNCTION awty_http_internal.answered_as(caller oid, id text, ok boolean, 
 $$;
 COMMENT ON FUNCTION awty_http_internal.answered_as(oid, text, boolean, timestamptz) IS 'awty_http_internal.answered for a caller';
 
+-- Skips contents that another session has locked, so that storing results never waits for a lock.
+-- awty_http_internal.forget deletes them later.
 CREATE FUNCTION awty_http_internal.sent_well(jobs text[], entity_names text[], entity_keys text[]) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.sent_well(text[], text[], text[]) IS 'Deletes the content of sends that have succeeded, because it is no longer needed; for roles that may claim';
 
 CREATE FUNCTION awty_http_internal.sent_well_as(caller oid, jobs text[], entity_names text[], entity_keys text[]) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM awty_http_internal.content AS c
-    USING unnest(sent_well_as.jobs, sent_well_as.entity_names, sent_well_as.entity_keys) AS s (job, entity_name, entity_key)
-    WHERE c.entity_name = s.entity_name AND c.entity_key = s.entity_key AND c.job = s.job AND strpos(c.entity_key, '#') > 0
-      AND s.job = ANY (ARRAY(SELECT DISTINCT j FROM unnest(sent_well_as.jobs) AS j WHERE awty_http_internal.has_right(sent_well_as.caller, j, 'claim')))
-      AND NOT EXISTS (SELECT FROM awty.future_job AS f
-                      WHERE f.entity_name = s.entity_name AND f.entity_key = s.entity_key AND f.job = s.job)
+    DELETE FROM awty_http_internal.content AS c USING (
+        SELECT d.entity_name, d.entity_key, d.job
+        FROM unnest(sent_well_as.jobs, sent_well_as.entity_names, sent_well_as.entity_keys) AS s (job, entity_name, entity_key)
+        JOIN awty_http_internal.content AS d ON d.entity_name = s.entity_name AND d.entity_key = s.entity_key AND d.job = s.job
+        WHERE strpos(d.entity_key, '#') > 0
+          AND s.job = ANY (ARRAY(SELECT DISTINCT j FROM unnest(sent_well_as.jobs) AS j WHERE awty_http_internal.has_right(sent_well_as.caller, j, 'claim')))
+          AND NOT EXISTS (SELECT FROM awty.future_job AS f
+                          WHERE f.entity_name = s.entity_name AND f.entity_key = s.entity_key AND f.job = s.job)
+        FOR UPDATE OF d SKIP LOCKED) AS sent
+    WHERE c.entity_name = sent.entity_name AND c.entity_key = sent.entity_key AND c.job = sent.job
 $$;
 COMMENT ON FUNCTION awty_http_internal.sent_well_as(oid, text[], text[], text[]) IS 'awty_http_internal.sent_well for a caller';

@@ -19,6 +19,7 @@ const FOLDERS: &[&str] = &[
     "tests/upgrade",
     "crates/awty-core/src",
     "crates/awty-core/src/repeat",
+    "crates/awty-core/src/watch",
     "crates/awty-core/tests",
     "crates/awty-gateway/src/db",
     "crates/awty-gateway/tests/gateway",

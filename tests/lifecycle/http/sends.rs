@@ -116,3 +116,21 @@ fn the_content_of_a_send_goes_with_it() {
         .execute("postgres", &["DELETE FROM awty.future_job_history", "SELECT awty_http_internal.roll_up(now())"]);
     assert_eq!(http.ask("app", content), "");
 }
+
+#[test]
+fn the_content_of_a_send_that_is_locked_stays_and_holds_up_no_answer() {
+    let http = Http::open();
+    http.ask("app", SEND);
+    let lease = http.claim()[0];
+    http.ask("gateway", &format!("SELECT awty.fail({lease}, 'no', final => true)"));
+    let well = "SELECT awty_http_internal.sent_well('{http.app}', '{https://api.example.com}', '{/order#app/order-1}')";
+    let mut app = http.client("app");
+    app.batch_execute(&format!("BEGIN; {well}")).unwrap();
+    let mut gateway = http.client("gateway");
+    gateway.batch_execute(&format!("SET lock_timeout = '30 s'; {well}")).unwrap();
+    app.batch_execute("ROLLBACK").unwrap();
+    let contents = "SELECT count(*) FROM awty_http_internal.content";
+    assert_eq!(http.ask("app", contents), "1");
+    http.ask("gateway", well);
+    assert_eq!(http.ask("app", contents), "0");
+}

@@ -2,8 +2,8 @@
 //! never follow redirects. If `sent` is false, no byte of the request was sent.
 
 use super::connect::{Place, connect};
-use super::counted::{Count, Endless};
-use super::fault::{Failure, Fault};
+use super::counted::Count;
+use super::fault::{Endless, Failure, Fault};
 use super::guard::{Guard, Shared};
 use super::pool::{self, Key, Pool, Ready};
 use super::report::{Answer, BODY, Call, HEADERS, KEPT, Phases, Report};

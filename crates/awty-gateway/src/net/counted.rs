@@ -1,5 +1,7 @@
 //! Invariant: if a request has not changed the count of sent bytes, no byte of the request was sent.
 
+use super::fault::Endless;
+use super::paced::Paced;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -41,20 +43,13 @@ impl Early {
     }
 }
 
-#[derive(Debug)]
-pub struct Endless;
-
-impl std::fmt::Display for Endless {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the header section of the answer is too long")
-    }
-}
-
-impl std::error::Error for Endless {}
+/// Maximum number of TLS 1.3 session tickets on one connection. Servers usually send two. Each ticket makes TLS copy the
+/// endpoint's certificates.
+const TICKETS: u32 = 16;
 
 pub enum Stream {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Paced>>),
 }
 
 pub struct Counted {
@@ -68,12 +63,20 @@ impl AsyncRead for Counted {
         let before = buf.filled().len();
         let polled = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Tls(stream) => {
+                let polled = Pin::new(&mut *stream).poll_read(cx, buf);
+                if stream.get_ref().1.tls13_tickets_received() > TICKETS {
+                    return Poll::Ready(Err(io::Error::other(Endless(
+                        "the endpoint sends too many TLS session tickets",
+                    ))));
+                }
+                polled
+            }
         };
         if self.early.take(buf.filled().len() - before) {
             return polled;
         }
-        Poll::Ready(Err(io::Error::other(Endless)))
+        Poll::Ready(Err(io::Error::other(Endless("the header section of the answer is too long"))))
     }
 }
 

@@ -47,6 +47,18 @@ impl Fault {
     }
 }
 
+/// The endpoint sends more than the gateway reads, as the text says.
+#[derive(Debug)]
+pub struct Endless(pub &'static str);
+
+impl fmt::Display for Endless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Endless {}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub fault: Fault,

@@ -3,6 +3,7 @@ pub mod connect;
 pub mod counted;
 pub mod fault;
 pub mod guard;
+pub mod paced;
 pub mod pool;
 pub mod registry;
 pub mod report;

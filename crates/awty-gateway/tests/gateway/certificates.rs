@@ -33,21 +33,24 @@ impl Authority {
     }
 
     async fn server(&self, name: &str, days: u32) -> u16 {
-        self.server_that_reads(name, days, 4_096).await
+        self.server_with(name, days, Odd::default()).await
     }
 
-    async fn server_that_reads(&self, name: &str, days: u32, bytes: usize) -> u16 {
+    async fn server_with(&self, name: &str, days: u32, odd: Odd) -> u16 {
         std::fs::write(self.0.join("names"), format!("subjectAltName=DNS:{name}\n")).unwrap();
         self.openssl(
             "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout leaf.key -out leaf.csr -subj /CN=leaf",
         );
         let sign = "x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out leaf.pem -days";
         self.openssl(&format!("{sign} {days}"));
-        let chain = vec![CertificateDer::from_pem_file(self.0.join("leaf.pem")).unwrap()];
+        let mut chain = vec![CertificateDer::from_pem_file(self.0.join("leaf.pem")).unwrap()];
+        chain.extend(odd.certificates.iter().map(|bytes| CertificateDer::from(vec![0; *bytes])));
         let key = PrivateKeyDer::from_pem_file(self.0.join("leaf.key")).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap()));
+        let mut config = config.with_no_client_auth().with_single_cert(chain, key).unwrap();
+        config.send_tls13_tickets = odd.tickets;
+        let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
@@ -55,8 +58,8 @@ impl Authority {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
                     let Ok(mut stream) = acceptor.accept(tcp).await else { return };
-                    let mut asked = vec![0; bytes];
-                    if bytes == 0 {
+                    let mut asked = vec![0; 4_096];
+                    if odd.reads_nothing {
                         std::future::pending::<()>().await;
                     }
                     drop(stream.read(&mut asked).await);
@@ -69,6 +72,20 @@ impl Authority {
 
     fn trusting(&self) -> Caller {
         caller(&[self.0.join("ca.pem")])
+    }
+}
+
+/// What a server does otherwise than usual servers.
+struct Odd {
+    reads_nothing: bool,
+    tickets: usize,
+    /// Lengths of certificates that the server sends after its own
+    certificates: Vec<usize>,
+}
+
+impl Default for Odd {
+    fn default() -> Self {
+        Odd { reads_nothing: false, tickets: 2, certificates: Vec::new() }
     }
 }
 
@@ -141,7 +158,7 @@ async fn a_certificate_that_has_expired_is_refused() {
 #[tokio::test]
 async fn a_server_that_does_not_read_keeps_no_connection() {
     let authority = Authority::new();
-    let port = authority.server_that_reads("localhost", 2, 0).await;
+    let port = authority.server_with("localhost", 2, Odd { reads_nothing: true, ..Odd::default() }).await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     // The body is larger than the socket buffers of both ends, so the gateway cannot send the whole request.
     let body = bytes::Bytes::from(vec![b'a'; 64 * 1024 * 1024]);
@@ -154,4 +171,34 @@ async fn a_server_that_does_not_read_keeps_no_connection() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("{} tasks are left", alive());
+}
+
+#[tokio::test]
+async fn session_tickets_without_end_end_the_connection() {
+    let authority = Authority::new();
+    for (tickets, expected) in [(16, Ok(200)), (17, Err(Fault::Protocol)), (1_000, Err(Fault::Protocol))] {
+        let port = authority.server_with("localhost", 2, Odd { tickets, ..Odd::default() }).await;
+        let outcome = call(&authority.trusting(), port).await.outcome;
+        assert_eq!(outcome.map(|answer| answer.status).map_err(|failure| failure.fault), expected, "{tickets}");
+    }
+}
+
+#[tokio::test]
+async fn more_certificates_than_a_server_needs_are_refused() {
+    let authority = Authority::new();
+    for (certificates, is_taken) in [
+        (vec![1; 10], true),
+        (vec![2_000; 10], true),
+        (vec![1; 11], false),
+        (vec![4_000; 10], false),
+        (vec![1; 5_000], false),
+    ] {
+        let name = format!("{} of {}", certificates.len(), certificates[0]);
+        let port = authority.server_with("localhost", 2, Odd { certificates, ..Odd::default() }).await;
+        let report = call(&authority.trusting(), port).await;
+        match is_taken {
+            true => assert_eq!(report.outcome.map(|answer| answer.status), Ok(200), "{name}"),
+            false => assert_refused(&report, Fault::Tls),
+        }
+    }
 }
