@@ -14,6 +14,7 @@ use tokio_postgres::Error;
 #[derive(Clone, Debug)]
 pub struct Booking {
     pub lease: i64,
+    pub job: String,
     pub answer: Answer,
     pub result: Value,
     pub changes: Option<Changes>,
@@ -80,8 +81,11 @@ fn ascii(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
 }
 
+/// Limits each statement to two seconds, because the answers of one tenant may take long to store: awty searches for the
+/// next time of each repetition. The gateway then stores the answers of each job apart.
 const TERMS: &str =
-    "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.set_config('lock_timeout', $1, true)";
+    "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.set_config('lock_timeout', $1, true),
+    pg_catalog.set_config('statement_timeout', '2s', true)";
 const COMPLETE: &str = "SELECT awty.complete_many($1, $2, $3)";
 const FAIL: &str = "SELECT awty.fail_many($1, $2, NULL, $3, $4, $5, $6, $7)";
 const LOCK: &str = "SELECT awty_http_internal.lock_answered($1)";

@@ -52,13 +52,13 @@ impl Lease {
 
 /// Flushes each claim to disk. If a crash undid a claim, the gateway would repeat the calls with new idempotency keys.
 ///
-/// A claim waits for another claim if the gateway has only one job. The wait ends before the gateway gives up the
-/// connection, because no worker would know the leases of a later claim.
+/// `$4` limits the wait for a lock. Among several jobs a claim waits for no other claim, but a notification of a job waits
+/// for a lock that any role can hold.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline
     FROM pg_catalog.set_config('synchronous_commit', CASE WHEN pg_catalog.current_setting('awty.synchronous_commit', true)::bool
-        THEN 'on' ELSE 'local' END, true) AS s (setting), pg_catalog.set_config('lock_timeout', '10s', true) AS t (setting),
+        THEN 'on' ELSE 'local' END, true) AS s (setting), pg_catalog.set_config('lock_timeout', $4, true) AS t (setting),
     LATERAL awty.claim($1, $2, CASE WHEN s.setting IS NOT NULL AND t.setting IS NOT NULL THEN $3::int END) AS l";
 const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
@@ -92,10 +92,18 @@ fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
 }
 
 impl Db {
-    pub async fn claim(&self, jobs: &[String], worker: &str, max: i32) -> Result<Vec<Lease>, Trouble> {
+    /// Waits at most `patience` for a lock, which must be shorter than the time after which the gateway gives up the
+    /// connection, because no worker would know the leases of a later claim.
+    pub async fn claim(
+        &self,
+        jobs: &[String],
+        worker: &str,
+        max: i32,
+        patience: Duration,
+    ) -> Result<Vec<Lease>, Trouble> {
         self.on(async |client| {
             let claim = client.prepare_cached(CLAIM).await?;
-            let rows = client.query(&claim, &[&jobs, &worker, &max]).await?;
+            let rows = client.query(&claim, &[&jobs, &worker, &max, &format!("{}ms", patience.as_millis())]).await?;
             let seen = Instant::now();
             rows.iter().map(|row| lease(row, seen)).collect()
         })

@@ -6,7 +6,7 @@
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
 use crate::sqlstate::{Kind, kind};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -39,14 +39,19 @@ impl Batch {
         self.bookings.iter().any(asks)
     }
 
-    /// Splits off the answers that ask for a change. If all or none of them ask, halves the batch.
+    /// Splits off the answers that ask for a change. If all or none of them ask, splits off the answers of half of the
+    /// jobs, so that the answers of one tenant delay the others only briefly. The answers of one job are halved.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let asking = self.bookings.iter().filter(|booking| asks(booking)).count();
-        let middle = if asking == 0 || asking == self.bookings.len() {
-            self.bookings.len() / 2
-        } else {
+        let jobs: BTreeSet<&str> = self.bookings.iter().map(|booking| booking.job.as_str()).collect();
+        let middle = if asking != 0 && asking != self.bookings.len() {
             self.bookings.sort_by_key(asks);
             self.bookings.len() - asking
+        } else if let Some(later) = jobs.iter().nth(jobs.len().div_ceil(2)).map(|job| (*job).to_owned()) {
+            self.bookings.sort_by(|a, b| a.job.cmp(&b.job));
+            self.bookings.partition_point(|booking| booking.job < later)
+        } else {
+            self.bookings.len() / 2
         };
         if middle == 0 {
             return Err(self);
@@ -108,7 +113,7 @@ impl Worker {
         }
     }
 
-    /// Halves a failed batch until only the answers that cause the failure are left.
+    /// Splits a failed batch until only the answers that cause the failure are left.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

@@ -179,7 +179,7 @@ fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
         .entity_key
         .contains('#')
         .then(|| [&delivery.job, &delivery.entity_name, &delivery.entity_key].map(Clone::clone));
-    Booking { lease: lease.lease, answer, result, changes, wait, send }
+    Booking { lease: lease.lease, job: lease.delivery.job.clone(), answer, result, changes, wait, send }
 }
 
 fn log(lease: &Lease, verdict: &Verdict, result: &Value) {

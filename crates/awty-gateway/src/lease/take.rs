@@ -17,6 +17,9 @@ pub(super) fn is_gone(trouble: &Trouble) -> bool {
     GONE.iter().any(|sqlstate| trouble.is(sqlstate))
 }
 
+/// Longest wait of a claim for a lock, if the gateway has several jobs or only one. A claim of several jobs waits for no
+/// other claim.
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 /// Pause before the gateway tries again to give back leases that were locked.
 const LOCKED: Duration = Duration::from_millis(100);
 
@@ -64,7 +67,8 @@ impl Worker {
     ) -> Result<usize, Trouble> {
         let asked = i32::try_from(permits.len()).unwrap_or(1);
         let start = Instant::now();
-        let leases = self.db.claim(&self.named(jobs), &self.name, asked).await?;
+        let patience = if self.has_several() { PATIENCE.0 } else { PATIENCE.1 };
+        let leases = self.db.claim(&self.named(jobs), &self.name, asked, patience).await?;
         self.metrics.claim(start.elapsed(), leases.len());
         let count = leases.len();
         if count > 0 {

@@ -112,11 +112,11 @@ impl Caller {
         (seen.phases.connect, seen.phases.tls) = (Some(connected.connect), connected.tls);
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD).max_header_size(HEAD);
-        let (count, early) = (connected.stream.count.clone(), connected.stream.early.clone());
+        let (count, allowance) = (connected.stream.count.clone(), connected.stream.allowance.clone());
         let shaken = builder.handshake(TokioIo::new(connected.stream)).await;
         let (sender, connection) = shaken.map_err(|error| Failure::new(Fault::Protocol, error))?;
         let task = tokio::spawn(connection).abort_handle(); // the task ends with the peer, or when `Ready` is dropped
-        let ready = Ready { sender, count, early, born: Instant::now(), task };
+        let ready = Ready { sender, count, allowance, born: Instant::now(), task };
         Ok((key(call, connected.address), ready))
     }
 
@@ -129,7 +129,7 @@ impl Caller {
     ) -> Result<Exchanged, Failure> {
         let start = Instant::now();
         progress.written = Some((ready.count.clone(), ready.count.load(Ordering::Relaxed)));
-        ready.early.begin();
+        ready.allowance.begin_call();
         let response = match ready.sender.try_send_request(request).await {
             Ok(response) => response,
             Err(mut error) => match error.take_message() {
@@ -137,7 +137,7 @@ impl Caller {
                 None => return Err(failure(error.error())),
             },
         };
-        ready.early.end();
+        ready.allowance.begin_body();
         progress.phases.first_byte = Some(start.elapsed());
         let (answer, whole) = read(response).await?;
         if whole {
@@ -187,7 +187,14 @@ async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
     drop(head); // its headers share a buffer of up to 64 KiB, and the body may take as long as the call
     let (mut body, mut rest, mut whole) = (BytesMut::new(), BODY, true);
     while let Some(frame) = incoming.frame().await {
-        let frame = frame.map_err(|error| failure(&error))?;
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) if is_endless(&error) => {
+                whole = false;
+                break;
+            }
+            Err(error) => return Err(failure(&error)),
+        };
         if let Some(data) = frame.data_ref() {
             body.extend_from_slice(&data[..data.len().min(KEPT - body.len())]);
             if data.len() >= rest {
@@ -208,13 +215,13 @@ fn kept(head: &HeaderMap) -> HeaderMap {
     HEADERS.into_iter().filter_map(copy).collect()
 }
 
+fn is_endless(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    cause.and_then(std::io::Error::get_ref).is_some_and(|inner| inner.is::<Endless>())
+}
+
 fn failure(error: &hyper::Error) -> Failure {
-    let is_endless = |cause: &(dyn std::error::Error + 'static)| {
-        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        inner.is_some_and(|inner| inner.is::<Endless>())
-    };
-    let is_protocol = error.is_parse() || std::error::Error::source(error).is_some_and(is_endless);
-    let fault = if is_protocol { Fault::Protocol } else { Fault::Closed };
+    let fault = if error.is_parse() || is_endless(error) { Fault::Protocol } else { Fault::Closed };
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     Failure::new(fault, format!("{error}{cause}"))
 }

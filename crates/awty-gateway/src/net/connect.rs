@@ -1,6 +1,7 @@
 //! Invariant: the peer of a connection is the address that the guard has checked and allowed.
 
-use super::counted::{Count, Counted, Early, Stream};
+use super::allowance::{Allowance, Metered};
+use super::counted::{Count, Counted, Stream};
 use super::fault::{Failure, Fault};
 use super::guard::Guard;
 use super::tls;
@@ -40,9 +41,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // Keeps the specific failure of an earlier address, such as a bad certificate. Later failures replace only
-            // a failed connection.
-            _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
+            // A failed handshake costs much more than a failed connection, so it is not repeated with other addresses.
+            Ok(Err(failure)) if failure.fault != Fault::Connect => return Err(failure),
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {
                 (last, failed) = (Failure::new(Fault::Connect, format!("{address} did not answer in time")), *tried);
@@ -66,11 +66,13 @@ async fn one(place: &Place<'_>, guard: &Guard, judged: SocketAddr) -> Result<Con
     }
     tcp.set_nodelay(true).map_err(failed)?;
     let connect = start.elapsed();
-    let counted = |stream| Counted { stream, count: Count::default(), early: Early::default() };
+    let allowance = Allowance::default();
+    let counted = |stream, allowance| Counted { stream, count: Count::default(), allowance };
     let Some((config, host)) = place.tls else {
-        return Ok(Connected { stream: counted(Stream::Plain(tcp)), address: peer, connect, tls: None });
+        return Ok(Connected { stream: counted(Stream::Plain(tcp), allowance), address: peer, connect, tls: None });
     };
     let start = Instant::now();
-    let stream = counted(Stream::Tls(Box::new(tls::handshake(config, host, tcp).await?)));
+    let stream = tls::handshake(config, host, Metered::new(tcp, allowance.clone())).await?;
+    let stream = counted(Stream::Tls(Box::new(stream)), allowance);
     Ok(Connected { stream, address: peer, connect, tls: Some(start.elapsed()) })
 }

@@ -1,11 +1,12 @@
+pub mod allowance;
 pub mod call;
 pub mod connect;
 pub mod counted;
 pub mod fault;
 pub mod guard;
-pub mod paced;
 pub mod pool;
 pub mod registry;
 pub mod report;
 pub mod resolve;
 pub mod tls;
+pub mod verifier;

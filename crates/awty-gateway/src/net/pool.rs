@@ -1,7 +1,8 @@
 //! Invariant: an idle connection is used again only for the same tenant, scheme, host, port and address. No connection
 //! is used again if it was idle for [`REST`], or if it is as old as [`AGE`].
 
-use super::counted::{Count, Early};
+use super::allowance::Allowance;
+use super::counted::Count;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
@@ -30,7 +31,7 @@ pub struct Key {
 pub struct Ready {
     pub sender: SendRequest<Full<Bytes>>,
     pub count: Count,
-    pub early: Early,
+    pub allowance: Allowance,
     pub born: Instant,
     pub task: AbortHandle,
 }

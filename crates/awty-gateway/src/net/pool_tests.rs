@@ -7,7 +7,8 @@ async fn ready() -> (Ready, DuplexStream) {
     let (stream, peer) = duplex(1_024);
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     let task = tokio::spawn(connection).abort_handle();
-    let mut ready = Ready { sender, count: Count::default(), early: Early::default(), born: Instant::now(), task };
+    let mut ready =
+        Ready { sender, count: Count::default(), allowance: Allowance::default(), born: Instant::now(), task };
     ready.sender.ready().await.unwrap();
     (ready, peer)
 }

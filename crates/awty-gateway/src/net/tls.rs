@@ -1,20 +1,17 @@
 //! Connections to endpoints need TLS 1.2 or later. The gateway trusts the certificates of the system and of the
 //! configuration.
 
+use super::allowance::Metered;
 use super::fault::{Failure, Fault};
-use super::paced::Paced;
+use super::verifier::Verifier;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-
-/// Maximum number of certificates that an endpoint may send. A connection keeps all of them.
-const CERTIFICATES: usize = 11;
 
 pub fn roots(extra: &[PathBuf]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
@@ -32,25 +29,19 @@ pub fn roots(extra: &[PathBuf]) -> Result<RootCertStore, String> {
 
 pub fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = Arc::new(Verifier::new(roots, &provider));
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let versions = versions.map_err(|error| format!("TLS cannot start: {error}"))?;
-    let mut config = versions.with_root_certificates(roots).with_no_client_auth();
+    let mut config = versions.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     // Does not keep sessions, because each of them has a copy of all certificates of its endpoint.
     config.resumption = Resumption::disabled();
     Ok(config)
 }
 
-pub async fn handshake(config: &Arc<ClientConfig>, host: &str, tcp: TcpStream) -> Result<TlsStream<Paced>, Failure> {
+pub async fn handshake(config: &Arc<ClientConfig>, host: &str, tcp: Metered) -> Result<TlsStream<Metered>, Failure> {
     let bare = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
     let name = ServerName::try_from(bare.to_owned()).map_err(|error| Failure::new(Fault::CertificateName, error))?;
-    let connecting = TlsConnector::from(config.clone()).connect(name, Paced::new(tcp));
-    let mut stream = connecting.await.map_err(|error| failure(&error))?;
-    let (paced, connection) = stream.get_mut();
-    paced.end_handshake();
-    if connection.peer_certificates().is_some_and(|all| all.len() > CERTIFICATES) {
-        return Err(Failure::new(Fault::Tls, format!("the server sends more than {CERTIFICATES} certificates")));
-    }
-    Ok(stream)
+    TlsConnector::from(config.clone()).connect(name, tcp).await.map_err(|error| failure(&error))
 }
 
 fn failure(error: &std::io::Error) -> Failure {

@@ -158,3 +158,30 @@ fn an_answer_with_characters_that_the_database_lacks_counts() {
          FROM awty.attempt",
     );
 }
+
+#[test]
+fn answers_that_take_long_to_store_hold_up_no_other() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.add_tenant("other");
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NEW; END'",
+            "CREATE TRIGGER slow BEFORE INSERT ON awty.future_job_history FOR EACH ROW
+             WHEN (NEW.job = 'http.other') EXECUTE FUNCTION public.slow()",
+        ],
+    );
+    let _gateway = shop.gateway("one");
+    let slow = format!("SELECT awty_http.send('{}') FROM generate_series(1, 3)", receiver.uri("/ok/slow"));
+    shop.cluster.client("postgres", "other").batch_execute(&slow).unwrap();
+    called(&receiver, "/ok/slow");
+    for number in 0..3 {
+        let path = format!("/ok/{number}");
+        shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri(&path)));
+        shop.await_text(&format!("SELECT count(*) FROM awty.attempt WHERE ok AND entity_key ^@ '{path}#'"), "1");
+    }
+    shop.cluster.execute("postgres", &["DROP TRIGGER slow ON awty.future_job_history"]);
+    let stored = "SELECT count(*) FROM awty.attempt WHERE ok AND entity_key ^@ '/ok/slow#'";
+    shop.cluster.await_sql("postgres", "the slow answers", &format!("SELECT ({stored}) = 3"));
+    assert_eq!(receiver.seen("/ok/slow").len(), 3);
+}

@@ -32,6 +32,14 @@ impl Authority {
         assert!(run.status.success(), "{arguments}: {}", String::from_utf8_lossy(&run.stderr));
     }
 
+    /// Signs the certificate of another authority.
+    fn sign(&self, other: &Authority) {
+        let (theirs, own) = (other.0.display(), self.0.display());
+        std::fs::write(other.0.join("ca"), "basicConstraints=critical,CA:TRUE\n").unwrap();
+        other.openssl("req -new -key ca.key -out ca.csr -subj /CN=middle");
+        self.openssl(&format!("x509 -req -in {theirs}/ca.csr -CA {own}/ca.pem -CAkey {own}/ca.key -CAcreateserial -extfile {theirs}/ca -out {theirs}/ca.pem -days 2"));
+    }
+
     async fn server(&self, name: &str, days: u32) -> u16 {
         self.server_with(name, days, Odd::default()).await
     }
@@ -44,7 +52,7 @@ impl Authority {
         let sign = "x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out leaf.pem -days";
         self.openssl(&format!("{sign} {days}"));
         let mut chain = vec![CertificateDer::from_pem_file(self.0.join("leaf.pem")).unwrap()];
-        chain.extend(odd.certificates.iter().map(|bytes| CertificateDer::from(vec![0; *bytes])));
+        chain.extend(odd.certificates);
         let key = PrivateKeyDer::from_pem_file(self.0.join("leaf.key")).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
@@ -79,8 +87,8 @@ impl Authority {
 struct Odd {
     reads_nothing: bool,
     tickets: usize,
-    /// Lengths of certificates that the server sends after its own
-    certificates: Vec<usize>,
+    /// What the server sends after its own certificate
+    certificates: Vec<CertificateDer<'static>>,
 }
 
 impl Default for Odd {
@@ -176,7 +184,7 @@ async fn a_server_that_does_not_read_keeps_no_connection() {
 #[tokio::test]
 async fn session_tickets_without_end_end_the_connection() {
     let authority = Authority::new();
-    for (tickets, expected) in [(16, Ok(200)), (17, Err(Fault::Protocol)), (1_000, Err(Fault::Protocol))] {
+    for (tickets, expected) in [(20, Ok(200)), (2_000, Err(Fault::Protocol))] {
         let port = authority.server_with("localhost", 2, Odd { tickets, ..Odd::default() }).await;
         let outcome = call(&authority.trusting(), port).await.outcome;
         assert_eq!(outcome.map(|answer| answer.status).map_err(|failure| failure.fault), expected, "{tickets}");
@@ -186,19 +194,31 @@ async fn session_tickets_without_end_end_the_connection() {
 #[tokio::test]
 async fn more_certificates_than_a_server_needs_are_refused() {
     let authority = Authority::new();
-    for (certificates, is_taken) in [
-        (vec![1; 10], true),
-        (vec![2_000; 10], true),
-        (vec![1; 11], false),
-        (vec![4_000; 10], false),
-        (vec![1; 5_000], false),
-    ] {
-        let name = format!("{} of {}", certificates.len(), certificates[0]);
+    let junk = |count: usize, length: usize| vec![CertificateDer::from(vec![0; length]); count];
+    for (certificates, is_taken) in
+        [(junk(10, 1), true), (junk(10, 2_000), true), (junk(11, 1), false), (junk(10, 4_000), false)]
+    {
+        let name = format!("{} of {}", certificates.len(), certificates[0].len());
         let port = authority.server_with("localhost", 2, Odd { certificates, ..Odd::default() }).await;
         let report = call(&authority.trusting(), port).await;
         match is_taken {
             true => assert_eq!(report.outcome.map(|answer| answer.status), Ok(200), "{name}"),
             false => assert_refused(&report, Fault::Tls),
         }
+    }
+}
+
+/// Without a limit, all paths between the sent certificates would be tried.
+#[tokio::test]
+async fn only_the_first_certificates_of_a_server_are_used() {
+    let (root, middle) = (Authority::new(), Authority::new());
+    root.sign(&middle);
+    let certificate = CertificateDer::from_pem_file(middle.0.join("ca.pem")).unwrap();
+    let junk = CertificateDer::from(vec![0; 100]);
+    for (before, expected) in [(0, Ok(200)), (2, Ok(200)), (3, Err(Fault::CertificateUnknown))] {
+        let certificates = [vec![junk.clone(); before], vec![certificate.clone()]].concat();
+        let port = middle.server_with("localhost", 2, Odd { certificates, ..Odd::default() }).await;
+        let outcome = call(&root.trusting(), port).await.outcome;
+        assert_eq!(outcome.map(|answer| answer.status).map_err(|failure| failure.fault), expected, "{before}");
     }
 }

@@ -148,6 +148,11 @@ async fn what_has_no_end_is_cut_at_its_bound() {
         let report = answered(vec![begin, Step::Flood(vec![b'a'; 65_536])]).await;
         assert_eq!(report.outcome.unwrap().body.len(), KEPT);
     }
+    let zeros = vec![
+        text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"),
+        Step::Flood(vec![b'0'; 65_536]),
+    ];
+    assert_eq!(answered(zeros).await.outcome.map(|answer| (answer.status, answer.body)), Ok((200, "abc".into())));
     let tiny =
         vec![text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), Step::Flood(b"1\r\na\r\n".repeat(1_000))];
     assert_eq!(answered(tiny).await.outcome.unwrap().body.len(), KEPT);
