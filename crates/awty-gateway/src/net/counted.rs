@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
@@ -26,10 +26,16 @@ pub struct Counted {
 impl AsyncRead for Counted {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-        })?;
+        match &mut self.stream {
+            Stream::Plain(stream) => ready!(Pin::new(stream).poll_read(cx, buf))?,
+            // Takes one chunk at a time, because data increases the allowance only when it is taken.
+            Stream::Tls(stream) => {
+                let data = ready!(Pin::new(&mut *stream).poll_fill_buf(cx))?;
+                let length = data.len().min(buf.remaining());
+                buf.put_slice(&data[..length]);
+                Pin::new(stream).consume(length);
+            }
+        }
         Poll::Ready(self.allowance.take_data(buf.filled().len() - before))
     }
 }

@@ -71,7 +71,8 @@ impl Authority {
                         std::future::pending::<()>().await;
                     }
                     drop(stream.read(&mut asked).await);
-                    drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await);
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", odd.body);
+                    drop(stream.write_all(&[head.into_bytes(), vec![b'a'; odd.body]].concat()).await);
                 });
             }
         });
@@ -87,13 +88,14 @@ impl Authority {
 struct Odd {
     reads_nothing: bool,
     tickets: usize,
+    body: usize,
     /// What the server sends after its own certificate
     certificates: Vec<CertificateDer<'static>>,
 }
 
 impl Default for Odd {
     fn default() -> Self {
-        Odd { reads_nothing: false, tickets: 2, certificates: Vec::new() }
+        Odd { reads_nothing: false, tickets: 2, body: 0, certificates: Vec::new() }
     }
 }
 
@@ -182,6 +184,16 @@ async fn a_server_that_does_not_read_keeps_no_connection() {
 }
 
 #[tokio::test]
+async fn a_long_answer_over_tls_is_read_to_the_maximum() {
+    let authority = Authority::new();
+    for body in [60_000, 10_000_000] {
+        let port = authority.server_with("localhost", 2, Odd { body, ..Odd::default() }).await;
+        let report = call(&authority.trusting(), port).await;
+        assert_eq!(report.outcome.map(|answer| (answer.status, answer.body.len())), Ok((200, 1_024)), "{body}");
+    }
+}
+
+#[tokio::test]
 async fn session_tickets_without_end_end_the_connection() {
     let authority = Authority::new();
     for (tickets, expected) in [(20, Ok(200)), (2_000, Err(Fault::Protocol))] {
@@ -211,12 +223,12 @@ async fn more_certificates_than_a_server_needs_are_refused() {
 /// Without a limit, all paths between the sent certificates would be tried.
 #[tokio::test]
 async fn only_the_first_certificates_of_a_server_are_used() {
-    let (root, middle) = (Authority::new(), Authority::new());
+    let [root, middle, other] = std::array::from_fn(|_| Authority::new());
     root.sign(&middle);
-    let certificate = CertificateDer::from_pem_file(middle.0.join("ca.pem")).unwrap();
-    let junk = CertificateDer::from(vec![0; 100]);
+    let [certificate, needless] =
+        [&middle, &other].map(|authority| CertificateDer::from_pem_file(authority.0.join("ca.pem")).unwrap());
     for (before, expected) in [(0, Ok(200)), (2, Ok(200)), (3, Err(Fault::CertificateUnknown))] {
-        let certificates = [vec![junk.clone(); before], vec![certificate.clone()]].concat();
+        let certificates = [vec![needless.clone(); before], vec![certificate.clone()]].concat();
         let port = middle.server_with("localhost", 2, Odd { certificates, ..Odd::default() }).await;
         let outcome = call(&root.trusting(), port).await.outcome;
         assert_eq!(outcome.map(|answer| answer.status).map_err(|failure| failure.fault), expected, "{before}");
