@@ -167,7 +167,7 @@ fn answers_that_take_long_to_store_hold_up_no_other() {
         "postgres",
         &[
             "CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NEW; END'",
-            "CREATE TRIGGER slow BEFORE INSERT ON awty.future_job_history FOR EACH ROW
+            "CREATE TRIGGER slow BEFORE INSERT ON awty_internal.attempt FOR EACH ROW
              WHEN (NEW.job = 'http.other') EXECUTE FUNCTION public.slow()",
         ],
     );
@@ -180,7 +180,7 @@ fn answers_that_take_long_to_store_hold_up_no_other() {
         shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri(&path)));
         shop.await_text(&format!("SELECT count(*) FROM awty.attempt WHERE ok AND entity_key ^@ '{path}#'"), "1");
     }
-    shop.cluster.execute("postgres", &["DROP TRIGGER slow ON awty.future_job_history"]);
+    shop.cluster.execute("postgres", &["DROP TRIGGER slow ON awty_internal.attempt"]);
     let stored = "SELECT count(*) FROM awty.attempt WHERE ok AND entity_key ^@ '/ok/slow#'";
     shop.cluster.await_sql("postgres", "the slow answers", &format!("SELECT ({stored}) = 3"));
     assert_eq!(receiver.seen("/ok/slow").len(), 3);
