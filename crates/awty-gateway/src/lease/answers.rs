@@ -6,7 +6,7 @@
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
 use crate::sqlstate::{Kind, kind};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -39,25 +39,23 @@ impl Batch {
         self.bookings.iter().any(asks)
     }
 
-    /// Splits off the answers that ask for a change. If all or none of them ask, splits off the answers of half of the
-    /// jobs, so that the answers of one tenant delay the others only briefly. The answers of one job are halved.
-    fn halves(mut self) -> Result<[Batch; 2], Batch> {
-        let asking = self.bookings.iter().filter(|booking| asks(booking)).count();
-        let jobs: BTreeSet<&str> = self.bookings.iter().map(|booking| booking.job.as_str()).collect();
-        let middle = if asking != 0 && asking != self.bookings.len() {
-            self.bookings.sort_by_key(asks);
-            self.bookings.len() - asking
-        } else if let Some(later) = jobs.iter().nth(jobs.len().div_ceil(2)).map(|job| (*job).to_owned()) {
-            self.bookings.sort_by(|a, b| a.job.cmp(&b.job));
-            self.bookings.partition_point(|booking| booking.job < later)
-        } else {
-            self.bookings.len() / 2
+    /// Splits a failed batch by jobs, so that the answers of one tenant delay the others only briefly. Splits off those
+    /// answers of one job that ask for a change. If all or none of them ask, halves the batch.
+    fn parts(mut self) -> Result<Vec<Batch>, Batch> {
+        self.bookings.sort_by(|a, b| (&a.job, asks(a)).cmp(&(&b.job, asks(b))));
+        let lengths = |is_same: fn(&Booking, &Booking) -> bool| -> Vec<usize> {
+            self.bookings.chunk_by(is_same).map(<[Booking]>::len).collect()
         };
-        if middle == 0 {
-            return Err(self);
-        }
-        let rest = Batch::new(self.bookings.split_off(middle), self.places.split_off(middle));
-        Ok([Batch::new(self.bookings, self.places), rest])
+        let (of_jobs, half) = (lengths(|a, b| a.job == b.job), self.bookings.len() / 2);
+        let lengths = match (of_jobs.len(), lengths(|a, b| asks(a) == asks(b))) {
+            (1, by_asking) if by_asking.len() > 1 => by_asking,
+            (1, _) if half == 0 => return Err(self),
+            (1, _) => vec![half, self.bookings.len() - half],
+            _ => of_jobs,
+        };
+        let mut part =
+            |length| Batch::new(self.bookings.drain(..length).collect(), self.places.drain(..length).collect());
+        Ok(lengths.into_iter().map(&mut part).collect())
     }
 
     fn split(self, busy: &HashSet<i64>) -> (Batch, Option<Batch>) {
@@ -106,10 +104,11 @@ impl Worker {
             let (bookings, places) = gathered.drain(..).unzip();
             let batch = Batch::new(bookings, places);
             let rest = match self.book_all(&batch.bookings, LOCKED.0).await {
-                Ok(busy) => self.booked(batch, &busy),
-                Err(_) => Some(batch),
+                Ok(busy) => self.booked(batch, &busy).into_iter().collect(),
+                Err(_) => batch.parts().unwrap_or_else(|one| vec![one]),
             };
-            drop(rest.map(|rest| aside.send(rest))); // cannot fail, because the receiver lives as long as the sender
+            // Cannot fail, because the receiver lives as long as the sender.
+            rest.into_iter().for_each(|part| drop(aside.send(part)));
         }
     }
 
@@ -132,8 +131,8 @@ impl Worker {
             };
             match self.book_all(&batch.bookings, LOCKED.1).await {
                 Ok(busy) => queue.extend(self.booked(batch, &busy)),
-                Err(unbooked) => match (batch.halves(), unbooked) {
-                    (Ok(halves), _) => queue.extend(halves),
+                Err(unbooked) => match (batch.parts(), unbooked) {
+                    (Ok(parts), _) => queue.extend(parts),
                     (Err(one), Unbooked::Locked) => queue.push(one.later()),
                     (Err(mut one), Unbooked::Refused(refusal)) => {
                         if one.bookings.iter_mut().any(Booking::become_ascii) {

@@ -21,12 +21,19 @@ fn leases(batch: &Batch) -> Vec<i64> {
     batch.bookings.iter().map(|booking| booking.lease).collect()
 }
 
+fn parts(batch: Batch) -> Vec<Batch> {
+    let length = batch.bookings.len();
+    let Ok(parts) = batch.parts() else { panic!("a batch of {length} has no parts") };
+    assert!(parts.iter().all(|part| part.bookings.len() == part.places.len()));
+    parts
+}
+
 #[test]
 fn answers_that_ask_for_a_change_delay_no_others() {
     let failed = batch(&[1, 2, 3, 4, 5], &[1, 4]);
-    let Ok([others, asking]) = failed.halves() else { panic!("a batch of five has halves") };
-    assert_eq!([leases(&others), leases(&asking)], [vec![2, 3, 5], vec![1, 4]]);
-    let mut queue = vec![asking, others];
+    let mut queue = parts(failed);
+    assert_eq!(queue.iter().map(leases).collect::<Vec<_>>(), [vec![2, 3, 5], vec![1, 4]]);
+    queue.reverse();
     let now = Instant::now();
     assert_eq!(next(&mut queue, now).map(|batch| leases(&batch)), Some(vec![2, 3, 5]));
     // A later batch without such answers also comes first.
@@ -34,15 +41,14 @@ fn answers_that_ask_for_a_change_delay_no_others() {
     let now = Instant::now();
     assert_eq!(next(&mut queue, now).map(|batch| leases(&batch)), Some(vec![6]));
     let asking = next(&mut queue, now).unwrap();
-    assert_eq!(asking.halves().map(|halves| halves.map(|half| leases(&half))).ok(), Some([vec![1], vec![4]]));
+    assert_eq!(parts(asking).iter().map(leases).collect::<Vec<_>>(), [vec![1], vec![4]]);
 }
 
 #[test]
 fn a_failed_batch_is_split_by_jobs() {
-    let failed = batch(&[101, 1, 201, 2, 102, 202, 301], &[]);
-    let Ok([first, second]) = failed.halves() else { panic!("a batch of four jobs has halves") };
-    assert_eq!([leases(&first), leases(&second)], [vec![101, 102, 201, 202], vec![301, 1, 2]]);
-    let Ok([one, other]) = first.halves() else { panic!("a batch of two jobs has halves") };
-    assert_eq!([leases(&one), leases(&other)], [vec![101, 102], vec![201, 202]]);
-    assert_eq!(one.halves().map(|halves| halves.map(|half| leases(&half))).ok(), Some([vec![101], vec![102]]));
+    let failed = parts(batch(&[101, 1, 201, 2, 102, 202, 301], &[202]));
+    let all: Vec<Vec<i64>> = failed.iter().map(leases).collect();
+    assert_eq!(all, [vec![101, 102], vec![201, 202], vec![301], vec![1, 2]]);
+    let of_each = failed.into_iter().map(|batch| batch.parts().map_or(1, |parts| parts.len()));
+    assert_eq!(of_each.collect::<Vec<_>>(), [2, 2, 1, 2]);
 }

@@ -19,7 +19,7 @@ pub(super) fn is_gone(trouble: &Trouble) -> bool {
 
 /// Longest wait of a claim for a lock, if the gateway has several jobs or only one. A claim of several jobs waits for no
 /// other claim.
-const PATIENCE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 /// Pause before the gateway tries again to give back leases that were locked.
 const LOCKED: Duration = Duration::from_millis(100);
 

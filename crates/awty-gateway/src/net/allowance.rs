@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 /// interim (1xx) answers, because the HTTP library skips such answers.
 const HEAD: u64 = 128 * 1024;
 /// Maximum number of bytes after an answer's head, with the sizes of chunks.
-const BODY: u64 = 512 * 1024;
+const BODY: u64 = 192 * 1024;
 /// Maximum number of bytes of TLS that contain no data. TLS 1.3 can send any number of them, such as session tickets and
 /// key updates. This also limits the size of an endpoint's certificates: a usual chain has less than 8 KiB.
 const OVERHEAD: u64 = 32 * 1024;

@@ -12,6 +12,9 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
+/// A call tries no other address after this many failed handshakes, because they cost much more than connections.
+const HANDSHAKES: u32 = 3;
+
 pub struct Connected {
     pub stream: Counted,
     pub address: SocketAddr,
@@ -33,7 +36,7 @@ pub async fn connect(
     tried: &mut Option<SocketAddr>,
 ) -> Result<Connected, Failure> {
     let mut last = Failure::new(Fault::Name, "the name has no address");
-    let mut failed = None;
+    let (mut failed, mut handshakes) = (None, 1);
     for (index, address) in place.addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let shares = u32::try_from(place.addresses.len() - index).unwrap_or(u32::MAX);
@@ -41,8 +44,14 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // A failed handshake costs much more than a failed connection, so it is not repeated with other addresses.
-            Ok(Err(failure)) if failure.fault != Fault::Connect => return Err(failure),
+            Ok(Err(failure)) if failure.fault != Fault::Connect && handshakes == HANDSHAKES => return Err(failure),
+            Ok(Err(failure)) if failure.fault != Fault::Connect => {
+                handshakes += 1;
+                (last, failed) = (failure, *tried);
+            }
+            // Keeps the specific failure of an earlier address, such as a bad certificate. Later failures replace only
+            // a failed connection.
+            _ if handshakes > 1 => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {
                 (last, failed) = (Failure::new(Fault::Connect, format!("{address} did not answer in time")), *tried);

@@ -1,6 +1,7 @@
 //! Invariant: if a request has not changed the count of sent bytes, no byte of the request was sent.
 
 use super::allowance::{Allowance, Metered};
+use super::fault::Endless;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,6 +12,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
+
+/// Maximum number of TLS 1.3 session tickets on one connection. Servers usually send two. Each ticket makes TLS copy the
+/// endpoint's certificates.
+const TICKETS: u32 = 16;
 
 pub enum Stream {
     Plain(TcpStream),
@@ -30,6 +35,12 @@ impl AsyncRead for Counted {
             Stream::Plain(stream) => ready!(Pin::new(stream).poll_read(cx, buf))?,
             // Takes one chunk at a time, because data increases the allowance only when it is taken.
             Stream::Tls(stream) => {
+                let polled = Pin::new(&mut *stream).poll_fill_buf(cx).map_ok(|_| ());
+                if stream.get_ref().1.tls13_tickets_received() > TICKETS {
+                    let problem = Endless("the endpoint sends too many TLS session tickets");
+                    return Poll::Ready(Err(io::Error::other(problem)));
+                }
+                ready!(polled)?;
                 let data = ready!(Pin::new(&mut *stream).poll_fill_buf(cx))?;
                 let length = data.len().min(buf.remaining());
                 buf.put_slice(&data[..length]);
