@@ -1,7 +1,8 @@
 //! Tests a server with many databases. `AWTY_DATABASES` sets their number, and the default is 30.
 
 use awty_testkit::fixture::{Shop, ready_at};
-use awty_testkit::{Cluster, PATIENCE};
+use awty_testkit::postgres::error::SqlState;
+use awty_testkit::{Cluster, PATIENCE, poll};
 use std::time::{Duration, Instant};
 
 const WITH_AWTY: usize = 5;
@@ -98,10 +99,17 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
         inspected += shop.cluster.value::<i64>("postgres", there);
         let dropping = databases.map(|database| {
             let mut client = shop.cluster.superuser("postgres");
-            std::thread::spawn(move || client.batch_execute(&format!("DROP DATABASE {database}")))
+            // PostgreSQL waits five seconds for other sessions. On a busy machine, awty may need longer.
+            std::thread::spawn(move || {
+                poll(&database, PATIENCE, || match client.batch_execute(&format!("DROP DATABASE {database}")) {
+                    Err(error) if error.code() == Some(&SqlState::OBJECT_IN_USE) => Err(error.to_string()),
+                    Err(error) => panic!("{database}: {error:?}"),
+                    Ok(()) => Ok(()),
+                })
+            })
         });
         for thread in dropping {
-            thread.join().unwrap().unwrap_or_else(|error| panic!("round {round}: {error:?}"));
+            thread.join().unwrap().unwrap_or_else(|error| panic!("round {round}: {error}"));
         }
     }
     assert!(inspected > 0, "no database was dropped during an inspection");
