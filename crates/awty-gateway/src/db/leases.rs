@@ -52,8 +52,8 @@ impl Lease {
 
 /// Flushes each claim to disk. If a crash undid a claim, the gateway would repeat the calls with new idempotency keys.
 ///
-/// `$4` limits the wait for a lock. Among several jobs a claim waits for no other claim, but a notification of a job waits
-/// for a lock that any role can hold.
+/// `$4` limits the wait for a lock. A claim of several jobs does not wait for other claims. A job with the option `notify`
+/// may wait for PostgreSQL's lock for NOTIFY, which any role can hold.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline

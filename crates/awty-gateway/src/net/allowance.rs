@@ -18,7 +18,7 @@ const BODY: u64 = 192 * 1024;
 /// Maximum number of bytes of TLS that contain no data. TLS 1.3 can send any number of them, such as session tickets and
 /// key updates. This also limits the size of an endpoint's certificates: a usual chain has less than 8 KiB.
 const OVERHEAD: u64 = 32 * 1024;
-/// Each byte of data lets the endpoint send another byte without data.
+/// A byte of data gives back itself and one byte more, so an endpoint may send as many bytes without data.
 const SHARE: u64 = 2;
 
 /// How many bytes an endpoint may still send.

@@ -36,7 +36,7 @@ pub async fn connect(
     tried: &mut Option<SocketAddr>,
 ) -> Result<Connected, Failure> {
     let mut last = Failure::new(Fault::Name, "the name has no address");
-    let (mut failed, mut handshakes) = (None, 1);
+    let (mut failed, mut handshakes) = (None, 0);
     for (index, address) in place.addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let shares = u32::try_from(place.addresses.len() - index).unwrap_or(u32::MAX);
@@ -44,14 +44,16 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            Ok(Err(failure)) if failure.fault != Fault::Connect && handshakes == HANDSHAKES => return Err(failure),
             Ok(Err(failure)) if failure.fault != Fault::Connect => {
                 handshakes += 1;
+                if handshakes == HANDSHAKES {
+                    return Err(failure);
+                }
                 (last, failed) = (failure, *tried);
             }
             // Keeps the specific failure of an earlier address, such as a bad certificate. Later failures replace only
             // a failed connection.
-            _ if handshakes > 1 => {}
+            _ if handshakes > 0 => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {
                 (last, failed) = (Failure::new(Fault::Connect, format!("{address} did not answer in time")), *tried);

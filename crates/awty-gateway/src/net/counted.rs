@@ -35,16 +35,16 @@ impl AsyncRead for Counted {
             Stream::Plain(stream) => ready!(Pin::new(stream).poll_read(cx, buf))?,
             // Takes one chunk at a time, because data increases the allowance only when it is taken.
             Stream::Tls(stream) => {
-                let polled = Pin::new(&mut *stream).poll_fill_buf(cx).map_ok(|_| ());
+                let copied = Pin::new(&mut *stream).poll_fill_buf(cx).map_ok(|data| {
+                    let length = data.len().min(buf.remaining());
+                    buf.put_slice(&data[..length]);
+                    length
+                });
                 if stream.get_ref().1.tls13_tickets_received() > TICKETS {
                     let problem = Endless("the endpoint sends too many TLS session tickets");
                     return Poll::Ready(Err(io::Error::other(problem)));
                 }
-                ready!(polled)?;
-                let data = ready!(Pin::new(&mut *stream).poll_fill_buf(cx))?;
-                let length = data.len().min(buf.remaining());
-                buf.put_slice(&data[..length]);
-                Pin::new(stream).consume(length);
+                Pin::new(stream).consume(ready!(copied)?);
             }
         }
         Poll::Ready(self.allowance.take_data(buf.filled().len() - before))

@@ -12,8 +12,8 @@ use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 /// Maximum number of certificates that an endpoint may send after its own. A connection keeps all of them.
 const MOST: usize = 10;
-/// Number of these certificates that are used, with at most 64 paths. The issuer of a certificate usually comes next
-/// after it (RFC 8446, section 4.4.2), and few certificates need more than two others.
+/// The verifier uses only the first four, which have at most 64 paths. The issuer of a certificate usually follows it
+/// (RFC 8446, section 4.4.2), and few certificates need more than two others.
 const USED: usize = 4;
 
 #[derive(Debug)]

@@ -84,12 +84,12 @@ impl Authority {
     }
 }
 
-/// What a server does otherwise than usual servers.
+/// A server that may differ from usual servers.
 struct Odd {
     reads_nothing: bool,
     tickets: usize,
     body: usize,
-    /// What the server sends after its own certificate
+    /// Certificates after the server's own
     certificates: Vec<CertificateDer<'static>>,
 }
 
@@ -125,6 +125,10 @@ async fn call_with(caller: &Caller, port: u16, body: bytes::Bytes, timeout: Dura
         connect_timeout: Duration::from_secs(5),
     };
     caller.call(call).await
+}
+
+fn status(report: Report) -> Result<u16, Fault> {
+    report.outcome.map(|answer| answer.status).map_err(|failure| failure.fault)
 }
 
 #[track_caller]
@@ -198,8 +202,7 @@ async fn session_tickets_without_end_end_the_connection() {
     let authority = Authority::new();
     for (tickets, expected) in [(16, Ok(200)), (17, Err(Fault::Protocol)), (2_000, Err(Fault::Protocol))] {
         let port = authority.server_with("localhost", 2, Odd { tickets, ..Odd::default() }).await;
-        let outcome = call(&authority.trusting(), port).await.outcome;
-        assert_eq!(outcome.map(|answer| answer.status).map_err(|failure| failure.fault), expected, "{tickets}");
+        assert_eq!(status(call(&authority.trusting(), port).await), expected, "{tickets}");
     }
 }
 
@@ -230,7 +233,6 @@ async fn only_the_first_certificates_of_a_server_are_used() {
     for (before, expected) in [(0, Ok(200)), (3, Ok(200)), (4, Err(Fault::CertificateUnknown))] {
         let certificates = [vec![needless.clone(); before], vec![certificate.clone()]].concat();
         let port = middle.server_with("localhost", 2, Odd { certificates, ..Odd::default() }).await;
-        let outcome = call(&root.trusting(), port).await.outcome;
-        assert_eq!(outcome.map(|answer| answer.status).map_err(|failure| failure.fault), expected, "{before}");
+        assert_eq!(status(call(&root.trusting(), port).await), expected, "{before}");
     }
 }
