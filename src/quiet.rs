@@ -18,7 +18,9 @@ use pgrx::pg_sys;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-const PIECE: i64 = 1000;
+/// Number of holds that awty locks at once. On a busy machine, locking many takes a whole slice, so that each slice
+/// would end only one.
+const PIECE: i64 = 100;
 /// Time after which a call of [`end_holds`] stops, so that the roles take turns.
 const SLICE: Duration = Duration::from_millis(50);
 /// Delay before awty tries again to end a hold or pause that another session has locked.

@@ -201,7 +201,7 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// awty ends holds in batches of 1,000. If clients have locked all checks of the first batches, awty must still end the
+/// awty ends holds in batches of 100. If clients have locked all checks of the first batches, awty must still end the
 /// other holds.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
