@@ -11,7 +11,7 @@ use super::statements::watched::{Functions, RowFunction};
 use crate::error::{Error, WatchError};
 use crate::pg::column::Column;
 use crate::pg::procedure::{self, Procedure};
-use crate::pg::table::{self, Described};
+use crate::pg::table::Described;
 use crate::pg::text::Text;
 use crate::pg::{catalog, partition};
 
@@ -38,7 +38,7 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
 }
 
 pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
-    if table::primary_key(table.oid).is_none() {
+    if !rule_objects::has_primary_key(table.oid) {
         return Some(Fault::NoKey);
     }
     if let Err(fault) = find(rule, table) {

@@ -253,3 +253,24 @@ fn a_first_repetition_by_another_role_locks_no_job() {
     field.sql("alice", "SELECT awty.unregister('hers')");
     holding.batch_execute("ROLLBACK").unwrap();
 }
+
+/// `alice` did not ask for the right `read`.
+#[test]
+fn a_locked_table_with_a_rule_keeps_nobody_from_looking() {
+    let field = Field::new();
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.t (id bigint PRIMARY KEY, at timestamptz NOT NULL, s text);
+         SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, within => '1 day'), awty.allow('t', 'alice', 'read')",
+    );
+    let mut locking = field.client("mallory");
+    locking.batch_execute("BEGIN; LOCK TABLE mallory.t IN ACCESS EXCLUSIVE MODE").unwrap();
+    for role in ["alice", "postgres"] {
+        let mut client = field.client(role);
+        client.batch_execute("SET statement_timeout = '1min'").unwrap();
+        for look in ["SELECT why FROM awty.status", "SELECT awty.healthy()", "SELECT count(*) FROM awty.doctor()"] {
+            client.query(look, &[]).unwrap_or_else(|error| panic!("{role}: {look}: {error:?}"));
+        }
+    }
+    locking.batch_execute("COMMIT").unwrap();
+}
