@@ -1,21 +1,20 @@
 //! Holds and releases alerts. A held alert still rises to the next level, but is not reported.
 //!
+//! Invariant: no expression of a rule runs in the session that holds or releases an alert, because the code of the
+//! table's owner could read this session's cursors, large objects and settings.
+//!
 //! Invariant: a session that holds or releases an alert also writes the row's check, so that a concurrent run of the
 //! check is rolled back.
 
 use super::silence;
 use super::statements::alert::{self, Held, NewHold};
 use super::statements::rule_check::{self, ScheduledBy};
-use super::stops::Clocks;
 use super::written::note as announce;
-use crate::pg::reraise::reported;
-use crate::pg::subtransaction::undone_or_raised;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
 use crate::store::job::Job;
 use awty_core::Time;
-use awty_core::watch::RowState;
 
 pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
     let watched = silence::applies(job, entity_name).then(|| Watched::find(&job.name).ok()).flatten();
@@ -42,17 +41,11 @@ pub fn release(watched: &Watched, key: &Text) -> bool {
     true
 }
 
+/// The alert gets the slot of the row's check as `due_at`, and no `since`. The run that raises the alert corrects both.
 fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
-    let keys = std::slice::from_ref(key);
-    let scheduled_at = rule_check::pending(&watched.rule, keys).pop()?.scheduled_at;
-    // Undoes the subtransaction to release the lock on the watched table. A client without rights to the table must not
-    // keep the table locked.
-    let (_, row) = undone_or_raised(|| reported(|| watched.source.by_exact_keys(keys))).pop()?;
-    let clocks = Clocks::read(watched, keys);
-    let RowState::Waiting { start, stops, .. } = row.state.found(scheduled_at, clocks.stops(key)) else { return None };
-    let since = watched.since(start);
-    alert::put_held(&watched.rule, key, since, watched.due_at(start, stops), hold);
-    Some(Held { level: 0, since })
+    let check = rule_check::pending(&watched.rule, std::slice::from_ref(key)).pop()?;
+    alert::put_held(&watched.rule, key, check.slot, hold);
+    Some(Held { level: 0, since: None })
 }
 
 /// Makes the row's check due no later than `slot`. If the check has ended because the alert reached its last level,

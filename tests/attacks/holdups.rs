@@ -287,30 +287,6 @@ fn a_hold_keeps_no_lock_on_the_table_of_the_rule() {
     assert_eq!(field.one::<i64>("postgres", held), 2);
 }
 
-/// The test prevents awty from reading all existing rows, because `awty.cancel()` reads the watched table only until
-/// awty has read these rows.
-#[test]
-fn a_cancel_keeps_no_lock_on_the_table_of_the_rule() {
-    let field = Field::new();
-    field.sql(
-        "alice",
-        "CREATE TABLE alice.t (id bigint PRIMARY KEY, at timestamptz NOT NULL, s text);
-         INSERT INTO alice.t SELECT n, now(), 'n' FROM generate_series(1, 2) AS n;
-         BEGIN;
-         SELECT awty.watch('alice.t', since => 'at', until => $$s = 'y'$$, within => '1 day', existing => 'all');
-         SELECT awty.hold('awty.backfill', 't', 't'), awty.allow('t', 'mallory');
-         COMMIT",
-    );
-    let checks = "SELECT count(*) FROM awty.future_job WHERE job = 't' AND entity_name = 't'";
-    assert_eq!(field.one::<i64>("postgres", checks), 0, "the walk has begun");
-    let mut holding = field.client("mallory");
-    let cancel = "BEGIN; SELECT awty.cancel('t', '1', 't'), awty.cancel_many('t', '{2}', 't')";
-    holding.batch_execute(cancel).unwrap();
-    field.sql("alice", "BEGIN; LOCK TABLE alice.t IN ACCESS EXCLUSIVE MODE NOWAIT");
-    holding.batch_execute("COMMIT").unwrap();
-    assert_eq!(field.one::<i64>("postgres", &format!("{checks} AND held")), 2);
-}
-
 #[test]
 fn rows_of_a_rule_that_stay_locked_keep_no_reader_of_the_table_waiting() {
     let field = Field::new();

@@ -30,6 +30,7 @@ mod people;
 mod roles;
 mod rules;
 mod seeing;
+mod sessions;
 mod settings;
 mod snapshots;
 mod stale;
