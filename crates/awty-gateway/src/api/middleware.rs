@@ -7,11 +7,12 @@ use super::permits::{Room, Seen};
 use super::problem::{Again, Problem};
 use super::role::LARGEST_BODY;
 use super::state::{Api, SMALL};
-use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body_util::Limited;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +61,7 @@ impl Api {
 
 /// Reads a body. If large bodies may have to wait for memory, refuses one that does not arrive in time.
 async fn arrived(api: &Api, body: Body, is_large: bool) -> Result<Bytes, Problem> {
-    let mut reading = pin!(to_bytes(body, LARGEST_BODY));
+    let mut reading = pin!(super::body::whole(Body::new(Limited::new(body, LARGEST_BODY))));
     loop {
         match tokio::time::timeout(ARRIVES, &mut reading).await {
             Ok(bytes) => return bytes.map_err(|_| super::body::too_large()),

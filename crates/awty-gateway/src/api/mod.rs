@@ -4,7 +4,7 @@
 //! Invariant: the only thing that a GET request changes in the database is the time of its token's last use.
 
 mod auth;
-mod body;
+pub(crate) mod body;
 mod change;
 mod fields;
 mod history;

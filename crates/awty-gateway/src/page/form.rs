@@ -1,8 +1,9 @@
 use super::fail::Fail;
 use super::state::{Page, Visitor};
+use crate::api::body::whole;
 use crate::duration;
-use axum::body::{Bytes, HttpBody};
-use axum::extract::rejection::BytesRejection;
+use axum::RequestExt;
+use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -85,9 +86,11 @@ impl FromRequest<Arc<Page>> for Form {
         if let Some(room) = page.api.form(visitor.role.role(), length, LARGEST_SCHEDULE).await? {
             visitor.form.get_or_init(|| room);
         }
-        let bytes = Bytes::from_request(request, page).await;
-        let bytes = bytes.map_err(|error: BytesRejection| Fail::Refused(error.status().as_u16(), error.body_text()))?;
-        Ok(Form::of(&bytes))
+        let refusal = |status: StatusCode| {
+            let why = if status == StatusCode::PAYLOAD_TOO_LARGE { "is too large" } else { "did not arrive" };
+            Fail::Refused(status.as_u16(), format!("The form {why}."))
+        };
+        Ok(Form::of(&whole(request.with_limited_body().into_body()).await.map_err(refusal)?))
     }
 }
 
