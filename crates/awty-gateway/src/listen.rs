@@ -18,16 +18,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 pub const MOST: usize = 1_000;
+/// Name of the threads that serve clients.
+pub const THREADS: &str = "clients";
 const LARGEST_HEAD: usize = 16 * 1024;
 /// Maximum duration of the TLS handshake, and of sending the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
 /// How long a connection accepts requests, and how long it may then take to finish these requests.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
+
+/// Makes a runtime with one thread. Claims, calls and answers have other threads, so that TLS handshakes of clients cannot
+/// delay these: the operating system shares the cores between the threads.
+pub fn runtime() -> Result<Runtime, String> {
+    let built = Builder::new_multi_thread().worker_threads(1).thread_name(THREADS).enable_all().build();
+    built.map_err(|error| error.to_string())
+}
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let problem = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());

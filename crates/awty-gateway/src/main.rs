@@ -1,10 +1,11 @@
 use awty_gateway::config::{self, Config, Grants, Places, SETTINGS, Texts};
 use awty_gateway::db::Db;
 use awty_gateway::net::tls;
-use awty_gateway::{secrets, serve};
+use awty_gateway::{listen, secrets, serve};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
@@ -93,8 +94,10 @@ fn run() -> Result<(), String> {
         _ => {
             let config = Config::read(&texts, grants, &host())?;
             logs(&config);
-            let runtime = runtime()?;
-            runtime.block_on(until_told(config))?;
+            let (runtime, listeners) = (runtime()?, listen::runtime()?);
+            let served = runtime.block_on(until_told(config, listeners.handle()));
+            listeners.shutdown_background();
+            served?;
             runtime.shutdown_background();
         }
     }
@@ -115,7 +118,7 @@ async fn create_token(matches: &ArgMatches, texts: &Texts) -> Result<String, Str
     made.map_err(|trouble| trouble.to_string())
 }
 
-async fn until_told(config: Config) -> Result<(), String> {
+async fn until_told(config: Config, listeners: &Handle) -> Result<(), String> {
     let listen = |kind| signal(kind).map_err(|error| error.to_string());
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let told = tokio::sync::Notify::new();
@@ -126,7 +129,7 @@ async fn until_told(config: Config) -> Result<(), String> {
         }
     };
     tokio::select! {
-        done = serve::serve(config, told.notified(), told.notified()) => done,
+        done = serve::serve(config, listeners, told.notified(), told.notified()) => done,
         () = signals => Ok(()),
     }
 }

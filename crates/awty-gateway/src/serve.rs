@@ -21,6 +21,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -35,8 +36,11 @@ const SHRINK: Duration = Duration::from_secs(10);
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
 /// Serves until `stop` completes, and then until the running calls end. If `now` completes meanwhile, returns at once.
+///
+/// The listeners run on the runtime `listeners`.
 pub async fn serve(
     config: Config,
+    listeners: &Handle,
     stop: impl Future<Output = ()>,
     now: impl Future<Output = ()>,
 ) -> Result<(), String> {
@@ -125,12 +129,13 @@ pub async fn serve(
     match of_metrics {
         Some((listener, _)) => {
             let figures = figures.merge(health::router(worker.clone()));
-            drop(parts.spawn(listen::listen(listener, listen_tls.clone(), figures, limits.clients, of_peer)));
+            let listening = listen::listen(listener, listen_tls.clone(), figures, limits.clients, of_peer);
+            drop(parts.spawn_on(listening, listeners));
         }
         None => router = router.merge(figures),
     }
     router = router.layer(from_fn(page::unknown));
-    parts.spawn(listen::listen(listener, listen_tls, router, limits.clients, of_peer));
+    parts.spawn_on(listen::listen(listener, listen_tls, router, limits.clients, of_peer), listeners);
     tracing::info!(name = config.name, listen = %here, metrics = %also.unwrap_or(here), "started");
     notify("READY=1");
     let ended = tokio::select! {

@@ -98,6 +98,17 @@ impl Gateway {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
     }
 
+    /// Returns the CPU time of all threads with this name.
+    pub fn cpu_of(&self, thread: &str) -> Duration {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let used = tasks.filter_map(|task| {
+            let read = |name: &str| std::fs::read_to_string(task.as_ref().unwrap().path().join(name)).ok();
+            let time = read("schedstat").filter(|_| read("comm").is_some_and(|name| name.trim() == thread))?;
+            time.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(used.sum())
+    }
+
     #[track_caller]
     pub fn address(&self) -> String {
         self.logged("listen")

@@ -3,6 +3,7 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 fn certificate(folder: &Path) -> [String; 2] {
     let file = |name: &str| folder.join(name).display().to_string();
@@ -64,4 +65,22 @@ fn who_never_says_hello_is_hung_up_on_and_delays_nobody() {
     for mut stream in silent {
         drop(stream.read_to_end(&mut Vec::new()));
     }
+}
+
+/// Otherwise the handshakes of one client could delay the calls of all tenants.
+#[test]
+fn handshakes_use_a_thread_that_makes_no_calls() {
+    let shop = Shop::open();
+    let [certificate, key] = certificate(shop.cluster.socket_directory());
+    let gateway = shop.gateway_with("gateway", &["--tls-certificate", &certificate, "--tls-key", &key]);
+    let port = gateway.address().rsplit(':').next().unwrap().to_owned();
+    let url = format!("https://localhost:{port}/livez");
+    until("handshakes to use 20 ms of the thread's CPU", || {
+        let before = gateway.cpu_of("clients");
+        for _ in 0..20 {
+            assert_eq!(curl(&["--cacert", &certificate, &url]), (true, "ok\n".to_owned()));
+        }
+        let used = gateway.cpu_of("clients") - before;
+        if used > Duration::from_millis(20) { Ok(()) } else { Err(format!("{used:?}")) }
+    });
 }
