@@ -4,7 +4,7 @@
 //! owner may have created the trigger.
 
 use super::fault::Fault;
-use super::statements::rule::Rule;
+use super::statements::rule::{self, Rule};
 use super::statements::rule_function::{self, StoredFunction};
 use super::statements::rule_objects::{self, Trigger, function_name};
 use super::statements::watched::{Functions, RowFunction};
@@ -38,7 +38,7 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
 }
 
 pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
-    if !rule_objects::has_primary_key(table.oid) {
+    if !rule::has_primary_key(table.oid) {
         return Some(Fault::NoKey);
     }
     if let Err(fault) = find(rule, table) {

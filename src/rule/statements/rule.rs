@@ -206,6 +206,17 @@ statement! {
 }
 
 statement! {
+    /// Unlike [`table::primary_key`], this takes no lock on the table. Who reads `awty.status` must not wait for a
+    /// transaction that has locked a watched table.
+    ///
+    /// [`table::primary_key`]: crate::pg::table::primary_key
+    pub fn has_primary_key(table: pg_sys::Oid) -> bool = query(is_true),
+    c"SELECT EXISTS (SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+                     JOIN pg_catalog.pg_am AS a ON a.oid = c.relam
+                     WHERE i.indrelid = $1 AND i.indisprimary AND i.indisvalid AND a.amname = 'btree')"
+}
+
+statement! {
     pub fn piece(after: i64, limit: usize) -> Vec<Place> = query,
     c"SELECT r.rule, r.relation::pg_catalog.oid, r.role::pg_catalog.oid, n.number
       FROM awty.rule AS r CROSS JOIN LATERAL pg_catalog.hashtextextended(r.rule, 0) AS n (number)

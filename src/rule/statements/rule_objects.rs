@@ -57,17 +57,6 @@ fn comment(rule: &Text) -> String {
 }
 
 statement! {
-    /// Unlike [`table::primary_key`], this takes no lock on the table. Who reads `awty.status` must not wait for a
-    /// transaction that has locked a watched table.
-    ///
-    /// [`table::primary_key`]: crate::pg::table::primary_key
-    pub fn has_primary_key(table: pg_sys::Oid) -> bool = query(is_true),
-    c"SELECT EXISTS (SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-                     JOIN pg_catalog.pg_am AS a ON a.oid = c.relam
-                     WHERE i.indrelid = $1 AND i.indisprimary AND i.indisvalid AND a.amname = 'btree')"
-}
-
-statement! {
     fn has_comment(function: pg_sys::Oid, comment: Text) -> bool = query(is_true),
     c"SELECT EXISTS (SELECT FROM pg_catalog.pg_description AS d
                      WHERE d.classoid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objoid = $1 AND d.objsubid = 0 AND d.description = $2)"
