@@ -12,6 +12,10 @@ pub enum QuietError {
         entity: Label,
         job: String,
     },
+    NotRaised {
+        entity: Label,
+        table: String,
+    },
 }
 
 impl QuietError {
@@ -26,6 +30,11 @@ impl QuietError {
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("the check of job \"{job}\" for {entity} is held after crashes, so its hold has no end"),
                 call("awty.release", &[&entity.name, &entity.key, job]),
+            ),
+            QuietError::NotRaised { entity, table } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("only the owner of table {table} can hold {entity} before an alert is raised"),
+                "Wait until SELECT * FROM awty.late; shows the row.",
             ),
         }
     }

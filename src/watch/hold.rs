@@ -1,37 +1,48 @@
 //! Holds and releases alerts. A held alert still rises to the next level, but is not reported.
 //!
-//! Invariant: no expression of a rule runs in the session that holds or releases an alert, because the code of the
-//! table's owner could read this session's cursors, large objects and settings.
-//!
 //! Invariant: a session that holds or releases an alert also writes the row's check, so that a concurrent run of the
 //! check is rolled back.
+//!
+//! Invariant: a rule's expressions run only in sessions of the table's owner, because the owner's code could read what
+//! another role's session has open, such as cursors.
 
 use super::silence;
 use super::statements::alert::{self, Held, NewHold};
 use super::statements::rule_check::{self, ScheduledBy};
+use super::stops::Clocks;
 use super::written::note as announce;
+use crate::error::{Label, QuietError, Result};
+use crate::pg::reraise::reported;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::Watched;
 use crate::store::job::Job;
 use awty_core::Time;
+use awty_core::watch::RowState;
 
 pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
     let watched = silence::applies(job, entity_name).then(|| Watched::find(&job.name).ok()).flatten();
     watched.filter(|watched| watched.rule.entity_name == *entity_name)
 }
 
-/// If the row has no alert yet, adds an alert of level 0 that records the hold.
-pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> bool {
+/// If the row has no alert yet, adds an alert of level 0 that records the hold. Only the table's owner can do so.
+pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> Result<bool> {
     let (by, rule) = (catalog::current_role(), &watched.rule);
     let keys = std::slice::from_ref(key);
     let check = rule_check::lock(rule, keys).pop();
     let held = alert::hold(&rule.name, key, by, until, note);
     // Only a session that has locked the row's check adds an alert, so that a row never gets two.
-    let held = held.or_else(|| check.and_then(|_| add_held(watched, key, &NewHold { by, until, note })));
-    let Some(held) = held else { return false };
+    let held = match (held, check) {
+        (None, Some(_)) if watched.source.table.owner != by => {
+            let entity = Label { name: rule.entity_name.to_string(), key: key.to_string() };
+            return Err(QuietError::NotRaised { entity, table: watched.source.table.qualified() }.into());
+        }
+        (None, Some(_)) => add_held(watched, key, &NewHold { by, until, note }),
+        (held, _) => held,
+    };
+    let Some(held) = held else { return Ok(false) };
     move_check(watched, key, check, until, &held);
-    true
+    Ok(true)
 }
 
 pub fn release(watched: &Watched, key: &Text) -> bool {
@@ -41,11 +52,15 @@ pub fn release(watched: &Watched, key: &Text) -> bool {
     true
 }
 
-/// The alert gets the slot of the row's check as `due_at`, and no `since`. The run that raises the alert corrects both.
 fn add_held(watched: &Watched, key: &Text, hold: &NewHold) -> Option<Held> {
-    let check = rule_check::pending(&watched.rule, std::slice::from_ref(key)).pop()?;
-    alert::put_held(&watched.rule, key, check.slot, hold);
-    Some(Held { level: 0, since: None })
+    let keys = std::slice::from_ref(key);
+    let scheduled_at = rule_check::pending(&watched.rule, keys).pop()?.scheduled_at;
+    let (_, row) = reported(|| watched.source.by_exact_keys(keys)).pop()?;
+    let clocks = Clocks::read(watched, keys);
+    let RowState::Waiting { start, stops, .. } = row.state.found(scheduled_at, clocks.stops(key)) else { return None };
+    let since = watched.since(start);
+    alert::put_held(&watched.rule, key, since, watched.due_at(start, stops), hold);
+    Some(Held { level: 0, since })
 }
 
 /// Makes the row's check due no later than `slot`. If the check has ended because the alert reached its last level,

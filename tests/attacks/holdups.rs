@@ -274,17 +274,12 @@ fn a_sweep_that_stays_locked_keeps_no_other_sweep_waiting() {
 fn a_hold_keeps_no_lock_on_the_table_of_the_rule() {
     let field = Field::new();
     watch(&field, "alice", "t");
-    field.sql(
-        "alice",
-        "INSERT INTO alice.t VALUES (2, now() + interval '1 day', 'n'); SELECT awty.allow('t', 'mallory')",
-    );
+    field.sql("alice", "SELECT awty.allow('t', 'mallory')");
     let mut holding = field.client("mallory");
-    holding.batch_execute("BEGIN; SELECT awty.hold('t', '1', 't'), awty.hold('t', '2', 't')").unwrap();
+    holding.batch_execute("BEGIN; SELECT awty.hold('t', '1', 't')").unwrap();
     field.sql("alice", "BEGIN; LOCK TABLE alice.t IN ACCESS EXCLUSIVE MODE NOWAIT");
     holding.batch_execute("COMMIT").unwrap();
-    let held =
-        "SELECT count(*) FROM awty.alert WHERE held_by = 'mallory'::regrole AND (level > 0) = (entity_key = '1')";
-    assert_eq!(field.one::<i64>("postgres", held), 2);
+    assert!(field.one::<bool>("postgres", "SELECT held_by = 'mallory'::regrole FROM awty.alert"));
 }
 
 #[test]

@@ -139,9 +139,9 @@ statement! {
 
 statement!(
     insert_held,
-    [TEXTOID, TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID, TEXTOID],
-    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, role, due_at, held_by, held_until, note)
-      VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8)"
+    [TEXTOID, TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID, TEXTOID],
+    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, role, since, due_at, held_by, held_until, note)
+      VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9)"
 );
 
 statement! {
@@ -243,12 +243,13 @@ pub struct NewHold<'a> {
 }
 
 /// The caller must have locked the row's check.
-pub fn put_held(rule: &Rule, key: &Text, due_at: Time, hold: &NewHold) {
+pub fn put_held(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time, hold: &NewHold) {
     let args = [
         Some(rule.name.datum()),
         Some(rule.entity_name.datum()),
         Some(key.datum()),
         arg(rule.terms.role),
+        arg(since.and_then(moment)),
         arg(moment(due_at)),
         arg(hold.by),
         arg(hold.until.and_then(moment)),

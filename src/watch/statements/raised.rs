@@ -19,17 +19,16 @@ pub struct Raised<'a> {
 
 statement!(
     select_raised,
-    [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZOID],
+    [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID],
     c"SELECT a.entity_key, a.id,
-             pg_catalog.jsonb_populate_record(a, pg_catalog.jsonb_build_object('level', n.level, 'since', n.since, 'due_at', n.due_at,
+             pg_catalog.jsonb_populate_record(a, pg_catalog.jsonb_build_object('level', n.level,
                  'raised_at', CASE WHEN n.level > 0 THEN COALESCE(a.raised_at, w.at) END,
-                 'reminded_at', CASE WHEN n.level = 0 THEN $5 ELSE a.reminded_at END,
+                 'reminded_at', CASE WHEN n.level = 0 THEN $3 ELSE a.reminded_at END,
                  'escalated_at', CASE WHEN n.level > a.level AND a.level > 0 THEN w.at ELSE a.escalated_at END,
                  'told', a.told + 1, 'told_at', GREATEST(w.at, a.raised_at, a.escalated_at), 'held_by', NULL, 'held_until', NULL, 'note', NULL))
-      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4))
-          AS n (id, level, since, due_at)
+      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
       JOIN awty.alert AS a ON a.id = n.id AND a.cleared_at IS NULL
-      CROSS JOIN LATERAL (SELECT GREATEST($5, a.told_at + '1 microsecond') AS at) AS w"
+      CROSS JOIN LATERAL (SELECT GREATEST($3, a.told_at + '1 microsecond') AS at) AS w"
 );
 
 statement! {
@@ -64,17 +63,16 @@ statement! {
 // `raised_at` and `escalated_at` to find out whether the alert's current level was reported.
 statement!(
     update_level,
-    [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZOID, INT8OID],
-    c"UPDATE awty.alert AS a SET level = n.level, since = n.since, due_at = n.due_at,
-          raised_at = CASE WHEN n.level > 0 THEN COALESCE(a.raised_at, GREATEST($5, a.told_at + '1 microsecond')) END,
-          reminded_at = CASE WHEN n.level = 0 THEN $5 ELSE a.reminded_at END,
-          escalated_at = CASE WHEN n.level > a.level AND a.level > 0 THEN GREATEST($5, a.told_at + '1 microsecond') ELSE a.escalated_at END,
-          told = a.told + $6,
-          told_at = CASE WHEN $6 > 0 THEN GREATEST($5, a.raised_at, a.escalated_at, a.told_at + '1 microsecond') ELSE a.told_at END,
-          held_by = CASE WHEN $6 = 0 THEN a.held_by END, held_until = CASE WHEN $6 = 0 THEN a.held_until END,
-          note = CASE WHEN $6 = 0 THEN a.note END
-      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4))
-          AS n (id, level, since, due_at)
+    [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
+    c"UPDATE awty.alert AS a SET level = n.level,
+          raised_at = CASE WHEN n.level > 0 THEN COALESCE(a.raised_at, GREATEST($3, a.told_at + '1 microsecond')) END,
+          reminded_at = CASE WHEN n.level = 0 THEN $3 ELSE a.reminded_at END,
+          escalated_at = CASE WHEN n.level > a.level AND a.level > 0 THEN GREATEST($3, a.told_at + '1 microsecond') ELSE a.escalated_at END,
+          told = a.told + $4,
+          told_at = CASE WHEN $4 > 0 THEN GREATEST($3, a.raised_at, a.escalated_at, a.told_at + '1 microsecond') ELSE a.told_at END,
+          held_by = CASE WHEN $4 = 0 THEN a.held_by END, held_until = CASE WHEN $4 = 0 THEN a.held_until END,
+          note = CASE WHEN $4 = 0 THEN a.note END
+      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
       WHERE a.id = n.id AND a.id = ANY (ARRAY(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
@@ -131,36 +129,28 @@ pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) -> bool {
 
 fn new_alerts(rule: &Rule, raised: &[&Raised], now: Time, told: i64) -> [Arg; 9] {
     let keys: Vec<Text> = raised.iter().map(|raised| raised.key.clone()).collect();
-    let (since, due_at) = starts(raised.iter().copied());
+    let since: Vec<_> = raised.iter().map(|raised| raised.since.and_then(moment)).collect();
+    let due_at: Vec<_> = raised.iter().map(|raised| moment(raised.due_at)).collect();
     [
         Some(rule.name.datum()),
         Some(rule.entity_name.datum()),
         arg(rule.terms.role),
         time(now),
         arg(keys),
-        since,
-        due_at,
+        since.into_datum(),
+        due_at.into_datum(),
         arg(told),
         arg(raised.iter().map(|raised| raised.level.cast_signed()).collect::<Vec<_>>()),
     ]
 }
 
 fn set_levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time, told: i64) -> u64 {
-    let [ids, levels, since, due_at, now] = levels(raised, now);
-    update_level().execute(&[ids, levels, since, due_at, now, arg(told)])
+    let [ids, levels, now] = levels(raised, now);
+    update_level().execute(&[ids, levels, now, arg(told)])
 }
 
-fn levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time) -> [Arg; 5] {
-    let open: Vec<(i64, &Raised)> = raised.filter_map(|raised| Some((raised.id?, raised))).collect();
-    let ids: Vec<i64> = open.iter().map(|(id, _)| *id).collect();
-    let raised = || open.iter().map(|(_, raised)| *raised);
-    let levels: Vec<i32> = raised().map(|raised| raised.level.cast_signed()).collect();
-    let (since, due_at) = starts(raised());
-    [arg(ids), arg(levels), since, due_at, time(now)]
-}
-
-fn starts<'a>(raised: impl Iterator<Item = &'a Raised<'a>>) -> (Arg, Arg) {
-    let (since, due_at): (Vec<_>, Vec<_>) =
-        raised.map(|raised| (raised.since.and_then(moment), moment(raised.due_at))).unzip();
-    (since.into_datum(), due_at.into_datum())
+fn levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time) -> [Arg; 3] {
+    let (ids, levels): (Vec<i64>, Vec<i32>) =
+        raised.filter_map(|raised| Some((raised.id?, raised.level.cast_signed()))).unzip();
+    [arg(ids), arg(levels), time(now)]
 }

@@ -58,9 +58,9 @@ statement! {
 
 statement! {
     fn select_pending(rule: &Text, entity_name: &Text, keys: &[Text]) -> Vec<Pending> = query,
-    c"SELECT f.entity_key, f.scheduled_at, f.held, f.next_check_at FROM pg_catalog.unnest($3) AS k (key)
+    c"SELECT f.entity_key, f.scheduled_at, f.held FROM pg_catalog.unnest($3) AS k (key)
       CROSS JOIN LATERAL (
-          SELECT p.entity_key, p.scheduled_at, p.held, p.next_check_at FROM awty.future_job AS p
+          SELECT p.entity_key, p.scheduled_at, p.held FROM awty.future_job AS p
           WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1
       ) AS f"
 }
@@ -142,10 +142,9 @@ pub struct Pending {
     pub key: Text,
     pub scheduled_at: Time,
     pub is_held: bool,
-    pub slot: Time,
 }
 
-row!(Pending { key, scheduled_at, is_held, slot });
+row!(Pending { key, scheduled_at, is_held });
 
 pub struct Locked {
     pub id: i64,

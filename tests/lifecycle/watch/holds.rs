@@ -79,19 +79,6 @@ fn levels_rise_in_a_hold() {
     assert_eq!((told(&shop), held(&shop)), ("1:2:1:f".into(), "-".into()));
 }
 
-/// `awty.hold()` does not read the watched row, so the run that raises the alert stores the row's times.
-#[test]
-fn a_held_alert_gets_its_times_when_it_is_raised() {
-    let shop = telling("");
-    shop.run(
-        "INSERT INTO shop.orders VALUES (1, now() - interval '2 hours 59 min 55 s'); SELECT awty.hold('orders', 1)",
-    );
-    await_state(&shop, "late 1:1; pending -");
-    let times = "SELECT a.held_by IS NOT NULL AND a.since = o.placed_at AND a.due_at = o.placed_at + interval '3 hours'
-        FROM awty.alert AS a JOIN shop.orders AS o ON o.id::text = a.entity_key";
-    assert!(shop.cluster.value::<bool>("postgres", times));
-}
-
 #[test]
 fn a_hold_ends_at_its_time() {
     let shop = telling(", escalate => '{1 day}'");
