@@ -24,18 +24,16 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 pub const MOST: usize = 1_000;
-/// Name of the threads that serve clients.
-pub const THREADS: &str = "clients";
 const LARGEST_HEAD: usize = 16 * 1024;
 /// Maximum duration of the TLS handshake, and of sending the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
 /// How long a connection accepts requests, and how long it may then take to finish these requests.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
-/// Makes a runtime with one thread. Claims, calls and answers have other threads, so that TLS handshakes of clients cannot
-/// delay these: the operating system shares the cores between the threads.
-pub fn runtime() -> Result<Runtime, String> {
-    let built = Builder::new_multi_thread().worker_threads(1).thread_name(THREADS).enable_all().build();
+/// Makes a runtime of one thread for a listener. Claims, calls and answers have other threads, so that TLS handshakes of
+/// clients cannot delay these: the operating system shares the cores between the threads.
+pub fn runtime(thread: &str) -> Result<Runtime, String> {
+    let built = Builder::new_multi_thread().worker_threads(1).thread_name(thread).enable_all().build();
     built.map_err(|error| error.to_string())
 }
 

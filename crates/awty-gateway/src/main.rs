@@ -5,7 +5,7 @@ use awty_gateway::{listen, secrets, serve};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
@@ -94,18 +94,17 @@ fn run() -> Result<(), String> {
         _ => {
             let config = Config::read(&texts, grants, &host())?;
             logs(&config);
-            let (runtime, listeners) = (runtime()?, listen::runtime()?);
-            let served = runtime.block_on(until_told(config, listeners.handle()));
-            listeners.shutdown_background();
+            let (runtime, clients, scrapers) = (runtime()?, listen::runtime("clients")?, listen::runtime("metrics")?);
+            let served = runtime.block_on(until_told(config, [clients.handle(), scrapers.handle()]));
+            [runtime, clients, scrapers].into_iter().for_each(Runtime::shutdown_background);
             served?;
-            runtime.shutdown_background();
         }
     }
     Ok(())
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    tokio::runtime::Runtime::new().map_err(|error| error.to_string())
+fn runtime() -> Result<Runtime, String> {
+    Runtime::new().map_err(|error| error.to_string())
 }
 
 async fn create_token(matches: &ArgMatches, texts: &Texts) -> Result<String, String> {
@@ -118,7 +117,7 @@ async fn create_token(matches: &ArgMatches, texts: &Texts) -> Result<String, Str
     made.map_err(|trouble| trouble.to_string())
 }
 
-async fn until_told(config: Config, listeners: &Handle) -> Result<(), String> {
+async fn until_told(config: Config, listeners: [&Handle; 2]) -> Result<(), String> {
     let listen = |kind| signal(kind).map_err(|error| error.to_string());
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let told = tokio::sync::Notify::new();

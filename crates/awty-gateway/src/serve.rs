@@ -37,10 +37,10 @@ const GIVE_BACK: Duration = Duration::from_secs(5);
 
 /// Serves until `stop` completes, and then until the running calls end. If `now` completes meanwhile, returns at once.
 ///
-/// The listeners run on the runtime `listeners`.
+/// The listener of clients runs on the first runtime of `listeners`, and that of metrics on the second.
 pub async fn serve(
     config: Config,
-    listeners: &Handle,
+    [clients, scrapers]: [&Handle; 2],
     stop: impl Future<Output = ()>,
     now: impl Future<Output = ()>,
 ) -> Result<(), String> {
@@ -130,12 +130,12 @@ pub async fn serve(
         Some((listener, _)) => {
             let figures = figures.merge(health::router(worker.clone()));
             let listening = listen::listen(listener, listen_tls.clone(), figures, limits.clients, of_peer);
-            drop(parts.spawn_on(listening, listeners));
+            drop(parts.spawn_on(listening, scrapers));
         }
         None => router = router.merge(figures),
     }
     router = router.layer(from_fn(page::unknown));
-    parts.spawn_on(listen::listen(listener, listen_tls, router, limits.clients, of_peer), listeners);
+    parts.spawn_on(listen::listen(listener, listen_tls, router, limits.clients, of_peer), clients);
     tracing::info!(name = config.name, listen = %here, metrics = %also.unwrap_or(here), "started");
     notify("READY=1");
     let ended = tokio::select! {
