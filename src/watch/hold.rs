@@ -3,8 +3,8 @@
 //! Invariant: a session that holds or releases an alert also writes the row's check, so that a concurrent run of the
 //! check is rolled back.
 //!
-//! Invariant: a rule's expressions run only in sessions of the table's owner, because the owner's code could read what
-//! another role's session has open, such as cursors.
+//! Invariant: a hold evaluates the rule's expressions for the table's owner only, because the owner's code could read
+//! what another role's session has open, such as cursors.
 
 use super::silence;
 use super::statements::alert::{self, Held, NewHold};
