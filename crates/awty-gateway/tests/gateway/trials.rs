@@ -113,7 +113,7 @@ fn watch(shop: &Shop, body: &str) {
     shop.app(&format!(
         "CREATE TABLE own.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL);
          CREATE FUNCTION own.attack(at timestamptz) RETURNS boolean STABLE LANGUAGE plpgsql AS $$
-             BEGIN IF session_user <> 'app' THEN {body} END IF; RETURN false; END $$;
+             BEGIN IF session_user = 'gateway' THEN {body} END IF; RETURN false; END $$;
          SELECT awty.watch('own.orders', since => 'at', until => 'own.attack(at)', within => '1 day');
          INSERT INTO own.orders SELECT n, now() FROM generate_series(1, 3) AS n"
     ));
@@ -156,7 +156,12 @@ fn an_expression_that_catches_its_cancellation_keeps_no_session() {
 fn the_last_place_is_free_again_before_the_places_that_were_taken_earlier() {
     let (shop, gateway, _) = open();
     watch(&shop, ENDLESS);
+    let of_other = "CREATE TABLE own.third (id bigint PRIMARY KEY, at timestamptz NOT NULL);
+        CREATE FUNCTION own.third_attack(at timestamptz) RETURNS boolean STABLE LANGUAGE sql AS 'SELECT own.attack(at)';
+        SELECT awty.watch('own.third', since => 'at', until => 'own.third_attack(at)', within => '1 day');
+        INSERT INTO own.third VALUES (3, now())";
     shop.cluster.execute("postgres", &["GRANT app TO other"]);
+    shop.cluster.client("postgres", "other").batch_execute(of_other).unwrap();
     let sleeping = || {
         let sessions = "SELECT coalesce(string_agg(pid::text, ' ' ORDER BY xact_start), '') FROM pg_stat_activity
             WHERE wait_event = 'PgSleep'";
@@ -171,7 +176,8 @@ fn the_last_place_is_free_again_before_the_places_that_were_taken_earlier() {
     std::thread::scope(|scope| {
         let earlier = ["1", "2"].map(|key| scope.spawn(move || hold_as(app, key)));
         let first = number(2);
-        let last = scope.spawn(|| hold_as(&other, "3"));
+        let last =
+            scope.spawn(|| other.post("/entity/hold", &[("name", "third"), ("key", "3"), ("job", "third")]).status);
         assert_eq!(number(3)[..2], first);
         assert_eq!(last.join().unwrap(), 504);
         assert_eq!(number(2), first);
