@@ -29,7 +29,7 @@ fn hold_check(args: &Args) -> Result<()> {
     let note = args.optional_name(3, "note", MAX_NOTE)?;
     let until = planned_end(args, 4, "held_until", &job)?;
     if let Some(watched) = watch::hold::rule_of(&job, &entity.name) {
-        return match watch::hold::hold(&watched, &entity.key, until, note.as_ref())? {
+        return match watch::hold::hold(&watched, &entity, until, note.as_ref())? {
             true => Ok(()),
             false => Err(entity.missing(Some(&job.name))),
         };

@@ -11,7 +11,8 @@ use super::statements::alert::{self, Held, NewHold};
 use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::Clocks;
 use super::written::note as announce;
-use crate::error::{Label, QuietError, Result};
+use crate::call::entity::Entity;
+use crate::error::{QuietError, Result};
 use crate::pg::reraise::reported;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
@@ -26,16 +27,16 @@ pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
 }
 
 /// If the row has no alert yet, adds an alert of level 0 that records the hold. Only the table's owner can do so.
-pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> Result<bool> {
-    let (by, rule) = (catalog::current_role(), &watched.rule);
+pub fn hold(watched: &Watched, entity: &Entity, until: Option<Time>, note: Option<&Text>) -> Result<bool> {
+    let (by, rule, key) = (catalog::current_role(), &watched.rule, &entity.key);
     let keys = std::slice::from_ref(key);
     let check = rule_check::lock(rule, keys).pop();
     let held = alert::hold(&rule.name, key, by, until, note);
     // Only a session that has locked the row's check adds an alert, so that a row never gets two.
     let held = match (held, check) {
         (None, Some(_)) if watched.source.table.owner != by => {
-            let entity = Label { name: rule.entity_name.to_string(), key: key.to_string() };
-            return Err(QuietError::NotRaised { entity, table: watched.source.table.qualified() }.into());
+            let table = watched.source.table.qualified();
+            return Err(QuietError::NotRaised { entity: entity.label(), table }.into());
         }
         (None, Some(_)) => add_held(watched, key, &NewHold { by, until, note }),
         (held, _) => held,

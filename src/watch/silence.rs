@@ -25,7 +25,7 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
         return 0;
     }
     let (role, now) = (catalog::current_role(), clock::now());
-    // Only the owner's code runs in the owner's session. See the module `hold`.
+    // Reads rows for the table's owner only. The module `hold` says why.
     if watched.rule.walk.adds_rows() && watched.source.table.owner == role {
         add_unwalked(&watched, keys, ScheduledBy { role, at: now });
     }

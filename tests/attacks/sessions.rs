@@ -1,4 +1,4 @@
-//! What a session has open while it calls awty for a rule of another role.
+//! A session calls awty for a rule of another role, and has a cursor open.
 
 use crate::field::{DB, Field};
 use awty_testkit::fixture::refusal;

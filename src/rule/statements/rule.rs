@@ -206,8 +206,8 @@ statement! {
 }
 
 statement! {
-    /// Unlike [`table::primary_key`], this takes no lock on the table. Who reads `awty.status` must not wait for a
-    /// transaction that has locked a watched table.
+    /// Takes no lock on the table, unlike [`table::primary_key`]. A reader of `awty.status` must not wait for a transaction
+    /// that has locked a watched table.
     ///
     /// [`table::primary_key`]: crate::pg::table::primary_key
     pub fn has_primary_key(table: pg_sys::Oid) -> bool = query(is_true),
