@@ -2,7 +2,7 @@
 
 use super::permits::Seen;
 use super::problem::{Problem, stopping};
-use super::rates::PER_SECOND;
+use super::rates::{PER_SECOND, Rates};
 use super::state::Api;
 use crate::db::{Request, Token};
 use axum::extract::FromRequestParts;
@@ -23,6 +23,17 @@ impl Asker {
     pub fn of(role: &str) -> Self {
         let token = Token { id: 1, role: role.into(), scope: "admin".into(), expired: false };
         Asker { token, changes: true }
+    }
+
+    fn admitted(token: Token, changes: bool, rates: &Rates) -> Result<Self, Problem> {
+        if token.expired {
+            return Err(Problem::new("token-expired", "The token has expired; make a new one."));
+        }
+        if !rates.allow(token.id) {
+            let detail = format!("A token has {PER_SECOND} requests a second; wait a little.");
+            return Err(Problem::new("rate-limited", detail));
+        }
+        Ok(Asker { token, changes })
     }
 
     pub fn may(&self, scope: &str) -> Result<(), Problem> {
@@ -83,14 +94,7 @@ impl Api {
             Problem::new("token-missing", detail)
         };
         let token = self.token(text).await?.ok_or_else(unknown)?;
-        if token.expired {
-            return Err(Problem::new("token-expired", "The token has expired; make a new one."));
-        }
-        if !self.rates.allow(token.id) {
-            let detail = format!("A token has {PER_SECOND} requests a second; wait a little.");
-            return Err(Problem::new("rate-limited", detail));
-        }
-        Ok(Asker { token, changes })
+        Asker::admitted(token, changes, &self.rates)
     }
 
     /// Looks the token up in a task of its own, because a statement whose client has gone would close its connection to
@@ -111,5 +115,29 @@ impl Api {
         let request = self.db.begin(asker.role(), permit.limit(), permit.of_role(), permit.clone()).await?;
         permit.begin();
         Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{StatusCode, header::RETRY_AFTER};
+    use axum::response::IntoResponse;
+
+    /// Asks without a server, because the token has 50 requests a second, and a busy server answers fewer.
+    #[test]
+    fn a_token_that_asks_too_often_is_told_to_wait_and_no_other_is() {
+        let rates = Rates::default();
+        let ask = |id| {
+            let token = Token { id, role: "app".into(), scope: "read".into(), expired: false };
+            Asker::admitted(token, false, &rates).map_err(IntoResponse::into_response)
+        };
+        let refused: Vec<_> = (0..1_000).filter_map(|_| ask(1).err()).collect();
+        assert!((1..=900).contains(&refused.len()), "{} of 1000 were refused", refused.len());
+        for answer in refused {
+            assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+            assert_eq!(answer.headers()[RETRY_AFTER], "1");
+        }
+        assert!(ask(2).is_ok());
     }
 }

@@ -21,16 +21,3 @@ impl Rates {
         self.0.check_key(&token).is_ok()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_token_has_a_pace_of_its_own() {
-        let rates = Rates::default();
-        let passed = (0..1_000).filter(|_| rates.allow(1)).count();
-        assert!((100..1_000).contains(&passed), "{passed}");
-        assert!(rates.allow(2));
-    }
-}

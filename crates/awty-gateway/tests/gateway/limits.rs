@@ -1,10 +1,7 @@
-use crate::client::{Answer, Client};
-use crate::people::{self, is, open, problem};
+use crate::people::{is, open, problem};
 use crate::shop;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 #[test]
 fn a_request_has_a_bounded_head_and_comes_in_time() {
@@ -98,38 +95,4 @@ fn a_change_of_a_locked_schedule_times_out() {
     }
     holder.batch_execute("ROLLBACK").unwrap();
     assert_eq!(put().status, 200);
-}
-
-/// Number of concurrent clients, so that they exceed the rate limit even on a slow machine.
-const ASKING: usize = 8;
-
-#[test]
-fn a_token_that_asks_too_often_is_told_to_wait_and_no_other_is() {
-    let (shop, gateway, client) = open();
-    let other = people::client(&shop, &gateway, "app", "write");
-    let ask = |client: &Client| client.get("/v1/schedules?limit=0");
-    let (start, told) = (Instant::now(), AtomicBool::new(false));
-    let asked = || {
-        let mut answers = Vec::new();
-        while answers.len() < 100 || (!told.load(Ordering::Relaxed) && start.elapsed() < shop::PATIENCE) {
-            answers.push(ask(&client));
-            told.fetch_or(answers.last().is_some_and(|answer| answer.status == 429), Ordering::Relaxed);
-        }
-        answers
-    };
-    let answers: Vec<Answer> = std::thread::scope(|scope| {
-        let asking: Vec<_> = (0..ASKING).map(|_| scope.spawn(asked)).collect();
-        asking.into_iter().flat_map(|one| one.join().unwrap()).collect()
-    });
-    let most = 101 + start.elapsed().as_millis() / 20; // a token allows 100 requests at once and 50 a second
-    let (refused, passed): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 429);
-    assert!((100..=most).contains(&(passed.len() as u128)), "{} have passed, {most} may", passed.len());
-    assert!(passed.iter().all(|answer| problem(answer) == is(422, "invalid-field")));
-    assert!(!refused.is_empty(), "nobody was told to wait");
-    for answer in refused {
-        assert_eq!((problem(answer), answer.header("retry-after").as_str()), (is(429, "rate-limited"), "1"));
-    }
-    for _ in 0..20 {
-        assert_eq!(ask(&other).status, 422);
-    }
 }
