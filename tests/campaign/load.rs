@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+const STATEMENT_TIMEOUT: Duration = awty_testkit::PATIENCE;
 
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
