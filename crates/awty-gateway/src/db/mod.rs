@@ -27,10 +27,14 @@ pub use requests::{BY_INDEX, Request, Token};
 
 use crate::files;
 use crate::net::tls;
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
+use deadpool_postgres::{ConfigConnectImpl, Connect, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use rustls::RootCertStore;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_postgres::Client;
 use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -97,6 +101,30 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
+type Opened = Result<(Client, JoinHandle<()>), tokio_postgres::Error>;
+
+/// Opens all connections of a pool on the runtime that has made the pool. A connection that a listener has opened for a
+/// request would otherwise be driven by the thread of that listener, and delay the other users of the pool while that
+/// thread is busy.
+struct OnRuntime {
+    runtime: Handle,
+    tls: MakeRustlsConnect,
+}
+
+impl Connect for OnRuntime {
+    fn connect(&self, config: &tokio_postgres::Config) -> Pin<Box<dyn Future<Output = Opened> + Send + '_>> {
+        let (config, tls) = (config.clone(), self.tls.clone());
+        Box::pin(async move {
+            let mut opening = JoinSet::new(); // aborts its task if the caller is cancelled
+            opening.spawn_on(async move { ConfigConnectImpl { tls }.connect(&config).await }, &self.runtime);
+            match opening.join_next().await {
+                Some(Ok(opened)) => opened,
+                _ => std::future::pending().await, // the runtime ends, and so does the gateway
+            }
+        })
+    }
+}
+
 /// A cancelled caller's connection is closed instead of returned to the pool, because the caller's statement may still
 /// run.
 struct Loan(Option<Object>);
@@ -126,7 +154,8 @@ impl Db {
             config.tcp_user_timeout(CONNECT);
         }
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(config.clone(), MakeRustlsConnect::new(tls::config(roots)?), manager);
+        let on_runtime = OnRuntime { runtime: Handle::current(), tls: MakeRustlsConnect::new(tls::config(roots)?) };
+        let manager = Manager::from_connect(config.clone(), on_runtime, manager);
         let pool = Pool::builder(manager).max_size(size).build().map_err(|error| error.to_string())?;
         Ok(Db { pool, config })
     }

@@ -226,8 +226,8 @@ impl Drop for Request {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_statement_without_an_acknowledgement_ends_before_its_patience() {
+    #[tokio::test]
+    async fn a_statement_without_an_acknowledgement_ends_before_its_patience() {
         let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
         let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
         let limit = db.config.get_tcp_user_timeout();

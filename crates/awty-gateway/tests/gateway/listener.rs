@@ -1,3 +1,4 @@
+use crate::people;
 use crate::shop::{Shop, until};
 use std::io::Read;
 use std::net::TcpStream;
@@ -84,4 +85,20 @@ fn handshakes_use_a_thread_of_their_listener() {
             if used > Duration::from_millis(20) { Ok(()) } else { Err(format!("{thread}: {used:?}")) }
         });
     }
+}
+
+/// Otherwise a busy listener would keep scrapes from the database.
+#[test]
+fn scrapes_use_no_thread_of_another_listener() {
+    let (_shop, gateway, client) = people::open();
+    let ask = || (0..10).for_each(|_| assert_eq!(client.get("/v1/schedules").status, 200));
+    std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(ask))));
+    let used = || ["clients", "metrics"].map(|thread| gateway.cpu_of(thread));
+    let [clients, metrics] = used();
+    for _ in 0..20 {
+        let (status, text) = gateway.get("/metrics");
+        assert!(status == 200 && text.contains("awty_pending"), "{text}");
+    }
+    let [clients, metrics] = [used()[0] - clients, used()[1] - metrics];
+    assert!(clients * 4 < metrics, "{clients:?} of clients, {metrics:?} of metrics");
 }
