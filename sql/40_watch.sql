@@ -66,14 +66,14 @@ CREATE TABLE awty_internal.rule_function (
     numbers         smallint[] NOT NULL,
     columns         text[] COLLATE "C" NOT NULL,
     CONSTRAINT rule_function_pkey PRIMARY KEY (rule, argument),
-    CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since', 'due', 'stopped'))
+    CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since', 'due', 'stopped', 'key'))
 );
 
-COMMENT ON TABLE awty_internal.rule_function IS 'Functions that evaluate the expressions of rules';
+COMMENT ON TABLE awty_internal.rule_function IS 'Functions that evaluate the expressions of rules, and the primary keys of their tables';
 COMMENT ON COLUMN awty_internal.rule_function.rule IS 'Name of the rule';
-COMMENT ON COLUMN awty_internal.rule_function.argument IS 'Argument of awty.watch() that the function evaluates: until, since, due or stopped';
-COMMENT ON COLUMN awty_internal.rule_function.function IS 'OID of the function when the row was written; 0: the function is found by name and signature';
-COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns that the function takes, in its order';
+COMMENT ON COLUMN awty_internal.rule_function.argument IS 'Argument of awty.watch() that the function evaluates: until, since, due or stopped; key: the row has the primary key of the table at awty.watch()';
+COMMENT ON COLUMN awty_internal.rule_function.function IS 'OID of the function when the row was written; 0: the function is found by name and signature, or there is none';
+COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns that the function takes, or of the primary key, in its order';
 COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of those columns at the last inspection';
 
 CREATE TABLE awty.alert (

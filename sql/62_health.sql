@@ -1,4 +1,5 @@
--- awty.doctor() and awty.healthy() show only what the caller may read, because row security applies to them.
+-- awty.doctor() shows only what the caller may read, because row security applies to it. awty.healthy() is false for all
+-- roles while checks of any role are overdue.
 
 -- Reads only the last 10000 rows, so that a long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS

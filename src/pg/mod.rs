@@ -17,6 +17,7 @@ pub mod insert;
 pub mod jsonb;
 pub mod owner;
 pub mod partition;
+pub mod primary_key;
 pub mod procedure;
 pub mod random;
 pub mod relations;

@@ -31,6 +31,14 @@ pub fn of_another_role(table: &Described, locks: bool) -> Option<Described> {
     partitions.into_iter().chain(above(table.oid)).filter(is_others).find_map(table::describe)
 }
 
+/// Returns the partitions of a partitioned table, without a lock.
+pub fn all(table: &Described) -> Vec<pg_sys::Oid> {
+    match table.kind {
+        table::Kind::Partitioned => below(table.oid, NO_LOCK),
+        _ => Vec::new(),
+    }
+}
+
 /// PostgreSQL would lock the partitions only while it plans, after the comparison of their owners. Looks for partitions
 /// again, because one may have been attached during the wait for a lock.
 fn locked(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {

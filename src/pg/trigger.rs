@@ -80,7 +80,7 @@ impl Firing {
         }
     }
 
-    pub fn values(self, version: Version, numbers: &[i32]) -> Option<Vec<pg_sys::Datum>> {
+    pub fn values(self, version: Version, numbers: &[i16]) -> Option<Vec<pg_sys::Datum>> {
         // SAFETY: the tuples of a row trigger have the columns of its relation.
         unsafe {
             let is_update = (*self.0).tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;

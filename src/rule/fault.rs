@@ -10,11 +10,21 @@ use pgrx::pg_sys;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     NoKey,
+    /// The primary key has other columns than at `awty.watch()`, so the keys of checks and alerts may mean other rows.
+    OtherKey,
     Column(String),
     Function(String),
-    NotOwners { function: String, table_owner: pg_sys::Oid },
-    Partition { partition: String, table_owner: pg_sys::Oid },
+    NotOwners {
+        function: String,
+        table_owner: pg_sys::Oid,
+    },
+    Partition {
+        partition: String,
+        table_owner: pg_sys::Oid,
+    },
     Triggers,
+    /// The table has become a partition since `awty.watch()`.
+    Attached,
     Disabled(Vec<String>),
 }
 
@@ -28,6 +38,7 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     let relation = table.qualified();
     let why = match fault {
         Fault::NoKey => format!("table {relation} has no primary key any more"),
+        Fault::OtherKey => format!("the primary key of table {relation} has other columns than at awty.watch()"),
         Fault::Column(column) => format!("column \"{column}\" of table {relation} is gone"),
         Fault::Function(function) => format!("its function {function} is gone or changed"),
         Fault::NotOwners { function, .. } => format!("{function} does not belong to the owner of table {relation}"),
@@ -35,6 +46,11 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
             format!("table {relation} is in a partition tree with {partition}, which has another owner")
         }
         Fault::Triggers => format!("its triggers on table {relation} are gone"),
+        Fault::Attached => {
+            format!(
+                "table {relation} has become a partition, so an INSERT into its parent fires no trigger of the rule"
+            )
+        }
         Fault::Disabled(_) => format!("its triggers on table {relation} are disabled"),
     };
     let fix = match fault {
@@ -56,7 +72,9 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
             let enable: Vec<String> = triggers.iter().map(|name| format!("ENABLE TRIGGER {}", quoted(name))).collect();
             format!("ALTER TABLE {relation} {};", enable.join(", "))
         }
-        Fault::Column(_) | Fault::Function(_) | Fault::Triggers => call(rule, table),
+        Fault::OtherKey | Fault::Column(_) | Fault::Function(_) | Fault::Triggers | Fault::Attached => {
+            call(rule, table)
+        }
     };
     (why, fix)
 }

@@ -5,13 +5,14 @@
 
 use super::fault::Fault;
 use super::statements::rule::{self, Rule};
-use super::statements::rule_function::{self, StoredFunction};
-use super::statements::rule_objects::{self, Trigger, function_name};
+use super::statements::rule_function::{self, KEY, StoredFunction};
+use super::statements::rule_objects::{self, function_name};
+use super::statements::rule_trigger::{self, Trigger};
 use super::statements::watched::{Functions, RowFunction};
 use crate::error::{Error, WatchError};
 use crate::pg::column::Column;
 use crate::pg::procedure::{self, Procedure};
-use crate::pg::table::Described;
+use crate::pg::table::{Described, Kind};
 use crate::pg::text::Text;
 use crate::pg::{catalog, partition};
 
@@ -21,11 +22,15 @@ pub fn of_one_owner(table: Described) -> Result<Described, Error> {
     Err(WatchError::OtherPartition { relation: table.qualified(), partition: partition.qualified(), owner }.into())
 }
 
-pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
+/// `key` has the numbers of the columns of the table's primary key.
+pub fn find(rule: &Rule, table: &Described, key: &[i16]) -> Result<Functions, Fault> {
+    let stored = rule_function::of(&rule.name);
+    if primary_key(&rule.name, &stored, table).is_none_or(|known| known.numbers != key) {
+        return Err(Fault::OtherKey);
+    }
     if let Some(partition) = partition::of_another_role(table, false) {
         return Err(Fault::Partition { partition: partition.qualified(), table_owner: table.owner });
     }
-    let stored = rule_function::of(&rule.name);
     let one = |argument: &str| {
         let stored = stored.iter().find(|stored| stored.argument.as_bytes() == argument.as_bytes());
         let missing = || Fault::Function(function_name(&rule.name, argument));
@@ -38,33 +43,50 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
 }
 
 pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
-    if !rule::has_primary_key(table.oid) {
-        return Some(Fault::NoKey);
-    }
-    if let Err(fault) = find(rule, table) {
+    let Some(key) = rule::primary_key(table.oid) else { return Some(Fault::NoKey) };
+    if let Err(fault) = find(rule, table, &key) {
         return Some(fault);
     }
-    let events = rule_objects::events(rule.terms.stopped.is_some());
-    let triggers = rule_objects::triggers_of_events(&rule.name, table.oid, events);
+    let events = rule_trigger::events(rule.terms.stopped.is_some());
+    let triggers = rule_trigger::triggers_of_events(&rule.name, table.oid, events);
     if triggers.len() < events.len() {
         return Some(Fault::Triggers);
     }
-    let disabled: Vec<String> = triggers.into_iter().filter(Trigger::is_disabled).map(|trigger| trigger.name).collect();
+    // PostgreSQL fires the statement triggers of a partition only for an INSERT that names the partition.
+    if table.kind != Kind::Plain && triggers.iter().any(Trigger::is_insert_statement) {
+        return Some(Fault::Attached);
+    }
+    let disabled = rule_trigger::disabled(&triggers, partition::all(table));
     (!disabled.is_empty()).then_some(Fault::Disabled(disabled))
+}
+
+/// Returns the columns that the primary key had at `awty.watch()`, with their present names and numbers.
+pub fn primary_key(rule: &Text, stored: &[StoredFunction], table: &Described) -> Option<StoredFunction> {
+    let of = |argument: &str| stored.iter().find(|stored| stored.argument.as_bytes() == argument.as_bytes());
+    let (key, until) = (of(KEY)?, of("until")?);
+    let columns = columns(key, table, by_oid(rule, until).is_some()).ok()?;
+    Some(StoredFunction::new(key.argument.clone(), key.function, &columns))
+}
+
+fn columns(stored: &StoredFunction, table: &Described, by_number: bool) -> Result<Vec<Column>, Fault> {
+    let column = |(number, name): (&i16, &Text)| {
+        let found = if by_number { Column::by_number(table.oid, *number) } else { Column::by_name(table.oid, name) };
+        found.ok_or_else(|| Fault::Column(name.to_string()))
+    };
+    std::iter::zip(&stored.numbers, &stored.columns).map(column).collect()
+}
+
+/// Returns the function with the stored OID, which may be that of another function after a restore.
+fn by_oid(rule: &Text, stored: &StoredFunction) -> Option<Procedure> {
+    let name = function_name(rule, &stored.argument.to_string());
+    procedure::by_oid(stored.function).filter(|function| function.name == name)
 }
 
 pub fn resolve(rule: &Text, stored: &StoredFunction, table: &Described) -> Result<RowFunction, Fault> {
     let argument = stored.argument.to_string();
     let name = function_name(rule, &argument);
-    let by_oid = procedure::by_oid(stored.function).filter(|function| function.name == name);
-    let columns: Vec<Column> = if by_oid.is_some() {
-        std::iter::zip(&stored.numbers, &stored.columns)
-            .map(|(number, name)| Column::by_number(table.oid, *number).ok_or_else(|| Fault::Column(name.to_string())))
-            .collect::<Result<_, _>>()?
-    } else {
-        let by_name = |name| Column::by_name(table.oid, name).ok_or_else(|| Fault::Column(name.to_string()));
-        stored.columns.iter().map(by_name).collect::<Result<_, _>>()?
-    };
+    let by_oid = by_oid(rule, stored);
+    let columns = columns(stored, table, by_oid.is_some())?;
     let fits = |function: &Procedure| {
         function.result == rule_objects::result_type(&argument)
             && function.args.iter().eq(columns.iter().map(|column| &column.kind))

@@ -11,12 +11,14 @@ use self::statements::rule::{self, Rule};
 use self::statements::watched::Source;
 use crate::calendar;
 use crate::pg::changes;
+use crate::pg::primary_key;
 use crate::pg::table::{self, Described, Kind};
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
 use crate::store::job::{self, Job};
 use awty_core::Time;
 use awty_core::watch::{Levels, Stops};
+use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -66,6 +68,14 @@ impl Watched {
         Ok(found)
     }
 
+    /// Looks for rows in one partition only. `table` is the watched table or a partition of it.
+    pub fn of_partition(self, table: pg_sys::Oid) -> Self {
+        match table == self.rule.relation {
+            true => self,
+            false => Self { source: Rc::new(self.source.of_partition(table)), ..self },
+        }
+    }
+
     pub fn since(&self, start: Time) -> Option<Time> {
         self.rule.terms.due.is_none().then_some(start)
     }
@@ -80,8 +90,9 @@ impl Watched {
         }
         let rule = Rc::new(rule);
         let part = |fault| Missing::Part(Rc::clone(&rule), Box::new(table.clone()), fault);
-        let key = table::primary_key(table.oid).ok_or_else(|| part(Fault::NoKey))?;
-        let found = functions::find(&rule, &table).map_err(part)?;
+        let key = primary_key::columns_of(table.oid).ok_or_else(|| part(Fault::NoKey))?;
+        let numbers: Vec<i16> = key.iter().map(|part| part.column.number).collect();
+        let found = functions::find(&rule, &table, &numbers).map_err(part)?;
         let levels = Rc::new(rule.levels().ok_or(Missing::Rule)?);
         let source = Rc::new(Source::new(table, key, found));
         Ok(Self { rule, job, source, levels })

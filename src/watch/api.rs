@@ -1,12 +1,13 @@
 use super::request::{Found, Request, own_table, rule_name, times};
 use super::statements::{alert, rule_check, stop};
-use super::unwatch::unwatch_rule;
+use super::unwatch::{self, unwatch_rule};
 use super::{BACKFILL, FUNCTION, SWEEP, attempts, end_rule, hand_over, new_job, walk};
 use crate::calendar;
 use crate::call::args::{Args, calls};
 use crate::call::rights;
 use crate::call::run_as::check_quota;
 use crate::error::{self, Error, Result, WatchError};
+use crate::pg::column::Column;
 use crate::pg::procedure::Procedure;
 use crate::pg::subtransaction::{kept_if_ok, undone_or_raised};
 use crate::pg::table::{self, Described};
@@ -14,6 +15,7 @@ use crate::pg::text::Text;
 use crate::pg::zone::{self, Local};
 use crate::pg::{catalog, clock, table_lock};
 use crate::rule::statements::rule::{self, Definition, Rule, Walk};
+use crate::rule::statements::rule_function::{self, KEY, StoredFunction};
 use crate::rule::statements::rule_objects;
 use crate::rule::statements::watched::{Functions, Source};
 use crate::shmem::wakeup;
@@ -56,6 +58,10 @@ fn wait(args: &Args, relation: pg_sys::Oid) -> Result<()> {
         Found::Nothing if job::find(name).is_some() => {}
         Found::Nothing => new_job::wait(name)?,
         Found::Lost => end_lost(name)?,
+        Found::OfOtherKey => {
+            unwatch::wait(name)?;
+            unwatch::end(name, relation)?;
+        }
         Found::Replaced(_) => hand_over::wait(name, request.terms.role, clock::now()),
     }
     refuse_foreign_schema(&request.table)?;
@@ -81,7 +87,7 @@ fn watch_now(args: &Args, relation: pg_sys::Oid) -> Result<Text> {
         let request = Request::read(args, table)?;
         match &request.found {
             Found::Nothing => {}
-            Found::Lost => return Err(busy()),
+            Found::Lost | Found::OfOtherKey => return Err(busy()),
             Found::Same(old) => walk::go_on(old, now),
             Found::Replaced(_) => hand_over::lock(&name, request.terms.role),
         }
@@ -130,6 +136,8 @@ fn put(request: Request, former: Vec<Procedure>, now: Time) -> Result<()> {
         start: start.as_ref().map(|(argument, start)| create(argument, start)),
         stopped: stopped.as_ref().map(|stopped| create("stopped", stopped)),
     };
+    let columns: Vec<Column> = key.iter().map(|part| part.column.clone()).collect();
+    rule_function::put(&rule.name, &StoredFunction::new(KEY.into(), pg_sys::InvalidOid, &columns));
     let source = Source::new(table, key, functions);
     rule_objects::create_triggers(&rule.name, &source);
     if replaces {

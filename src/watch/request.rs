@@ -9,10 +9,12 @@ use crate::call::run_as::run_as;
 use crate::error::{CalendarError, Error, Result, WatchError};
 use crate::function;
 use crate::pg::expression::Expression;
-use crate::pg::table::{self, Described, KeyColumn, Kind};
+use crate::pg::primary_key::{self, KeyColumn};
+use crate::pg::table::{self, Described, Kind};
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
 use crate::pg::{catalog, clock, relations, scalar};
+use crate::rule::fault::Fault;
 use crate::rule::statements::distributed;
 use crate::rule::statements::rule::{self, Definition, Rule};
 use crate::rule::{condition, functions};
@@ -44,6 +46,8 @@ pub enum Found {
     Nothing,
     /// A rule whose table was dropped.
     Lost,
+    /// A rule whose checks and alerts have keys of an earlier primary key of the table.
+    OfOtherKey,
     /// A rule that is as the call wants it.
     Same(Rule),
     Replaced(Rule),
@@ -107,9 +111,14 @@ fn in_the_way(name: &Text, terms: &Definition, table: &Described, replace: bool)
         Some(other) if other.oid != table.oid => {
             Err(WatchError::OtherTable { rule: name.to_string(), relation: other.qualified() }.into())
         }
-        _ if old.terms == *terms && functions::fault(&old, table).is_none() => Ok(Found::Same(old)),
-        _ if old.terms == *terms || replace => Ok(Found::Replaced(old)),
-        _ => Err(WatchError::RuleExists { rule: name.to_string(), own: true }.into()),
+        _ if old.terms != *terms && !replace => {
+            Err(WatchError::RuleExists { rule: name.to_string(), own: true }.into())
+        }
+        _ => match functions::fault(&old, table) {
+            Some(Fault::OtherKey) => Ok(Found::OfOtherKey),
+            None if old.terms == *terms => Ok(Found::Same(old)),
+            _ => Ok(Found::Replaced(old)),
+        },
     }
 }
 
@@ -141,9 +150,10 @@ pub fn own_table(relation: pg_sys::Oid) -> Result<Described> {
 }
 
 fn key_of(table: &Described) -> Result<Vec<KeyColumn>> {
-    let key = table::primary_key(table.oid).ok_or_else(|| WatchError::NoPrimaryKey { relation: table.qualified() })?;
-    for column in &key {
-        scalar::check(column.kind).map_err(|kind| Error::KeyType { argument: "relation", kind })?;
+    let key =
+        primary_key::columns_of(table.oid).ok_or_else(|| WatchError::NoPrimaryKey { relation: table.qualified() })?;
+    for part in &key {
+        scalar::check(part.column.kind).map_err(|kind| Error::KeyType { argument: "relation", kind })?;
     }
     Ok(key)
 }

@@ -6,7 +6,7 @@ use crate::call::argument_limits::{MAX_ENTITY_KEY, MAX_JOB};
 use crate::error::Result;
 use crate::pg::table;
 use crate::pg::text::Text;
-use crate::rule::statements::{rule, rule_objects};
+use crate::rule::statements::{rule, rule_trigger};
 use crate::rule::{fault, functions};
 use crate::store::from_timestamptz;
 use awty_core::Time;
@@ -56,5 +56,5 @@ fn next_level(args: &Args) -> Result<Option<TimestampWithTimeZone>> {
 fn is_trigger_of(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     let args = Args::new(fcinfo);
     let (rule, trigger) = (args.name(0, "rule", MAX_JOB)?, args.text(1, "trigger", MAX_JOB)?);
-    Ok(trigger.is_some_and(|trigger| rule_objects::is_trigger_name(&rule, &trigger)))
+    Ok(trigger.is_some_and(|trigger| rule_trigger::is_trigger_name(&rule, &trigger)))
 }

@@ -58,6 +58,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
         let relation = table::describe(firing.table()).map(|table| table.qualified()).unwrap_or_default();
         return Err(WatchError::ForeignTrigger { rule: rule(), relation }.into());
     }
+    let watched = watched.of_partition(firing.table());
     let written = match (firing.is_for_row(), firing.has_new_rows()) {
         (true, _) if firing.arguments() > 1 => written::stopped(&watched, firing),
         (true, _) => written::changed(&watched, firing),

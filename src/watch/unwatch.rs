@@ -44,7 +44,7 @@ pub fn unwatch_rule(args: &Args) -> Result<i64> {
 }
 
 /// Waits for each lock that [`end`] needs, except for those of checks and alerts, of which there may be millions.
-fn wait(name: &Text) -> Result<()> {
+pub fn wait(name: &Text) -> Result<()> {
     let rule = own_rule(name)?;
     undone_or_raised(|| job::take_name(name));
     undone_or_raised(|| drop(job::lock(name)));
@@ -55,7 +55,7 @@ fn wait(name: &Text) -> Result<()> {
 }
 
 /// Locks the table, and then the name as writers of the table do.
-fn end(name: &Text, relation: pg_sys::Oid) -> Result<i64> {
+pub fn end(name: &Text, relation: pg_sys::Oid) -> Result<i64> {
     let changed = || -> Error { WatchError::Changed { rule: name.to_string() }.into() };
     let busy = || WatchError::Busy { rule: name.to_string() }.into();
     if own_rule(name)?.relation != relation {

@@ -5,10 +5,10 @@ use super::statements::alert;
 use super::statements::rule_check::{self, Pending, ScheduledBy};
 use super::stops::{Clocks, Seeing};
 use super::{BACKFILL, SWEEP, pieces};
+use crate::pg::primary_key;
 use crate::pg::reraise::{Carried, caught};
 use crate::pg::role::as_role;
 use crate::pg::subtransaction::kept_if_ok;
-use crate::pg::table;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, table_lock};
 use crate::rule::Watched;
@@ -114,7 +114,7 @@ fn readable(watched: &Watched, keys: &[Text]) -> Vec<Text> {
 /// Returns whether the key can be cast to the types of the table's key.
 fn is_of_types(watched: &Watched, key: &Text) -> bool {
     let source = &watched.source;
-    undone_if_err(|| as_role(source.table.owner, || table::cast_key(&source.key, key))).is_ok()
+    undone_if_err(|| as_role(source.table.owner, || primary_key::cast_key(&source.key, key))).is_ok()
 }
 
 /// Undoes `body` and returns its error, such as an error of the CHECK of a domain. Raises an error that no key causes,

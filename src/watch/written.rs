@@ -8,8 +8,8 @@ use super::statements::rule_check::{self, ScheduledBy};
 use super::stops::{self, Clocks, Seeing};
 use super::{cleared, end_rule};
 use crate::call::argument_limits::MAX_ENTITY_KEY;
+use crate::pg::primary_key::key_text;
 use crate::pg::subtransaction::{has_one_snapshot, kept_if_ok, unless_duplicate};
-use crate::pg::table::{self, key_text};
 use crate::pg::text::Text;
 use crate::pg::trigger::{Firing, Version};
 use crate::pg::{catalog, clock};
@@ -90,7 +90,7 @@ fn stop(watched: &Watched, rows: &[WatchedRow], known: &HashSet<Text>, by: Sched
 pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    let keys = written_keys(firing).map_or_else(Vec::new, |(_, new)| new.into_iter().collect());
+    let keys: Vec<Text> = written_keys(watched, firing).1.into_iter().collect();
     let [key] = keys.as_slice() else { return Ok(()) };
     let check = rule_check::lock_row(rule, key);
     if check.as_ref().is_some_and(|check| hold::is_silenced(check.id)) {
@@ -133,7 +133,7 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
 }
 
 pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
-    let Some((old, new)) = written_keys(firing) else { return Ok(()) };
+    let (old, new) = written_keys(watched, firing);
     let seeing = match (&old, &new) {
         _ if firing.is_insert() => Seeing::Inserted,
         (Some(old), Some(new)) if old != new => Seeing::Renamed,
@@ -144,11 +144,11 @@ pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     follow(watched, &keys, seeing)
 }
 
-fn written_keys(firing: Firing) -> Option<(Option<Text>, Option<Text>)> {
-    let key = table::primary_key(firing.table())?;
-    let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();
-    let text = |version| firing.values(version, &numbers).map(|values| key_text(&key, &values));
-    Some((text(Version::Old), text(Version::New)))
+fn written_keys(watched: &Watched, firing: Firing) -> (Option<Text>, Option<Text>) {
+    let key = &watched.source.key;
+    let numbers: Vec<i16> = key.iter().map(|part| part.column.number).collect();
+    let text = |version| firing.values(version, &numbers).map(|values| key_text(key, &values));
+    (text(Version::Old), text(Version::New))
 }
 
 pub fn emptied(watched: &Watched) -> Result<(), Refusal> {

@@ -79,7 +79,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("live::read", "lease", "lease_expiry_idx"),
     ("lease::given", "lease", "lease_pkey"),
     ("lease::end_all", "lease", "lease_pkey"),
-    ("rule_objects::select_named_triggers", "pg_trigger", "pg_trigger_tgrelid_tgname_index"),
+    ("rule_trigger::select_named_triggers", "pg_trigger", "pg_trigger_tgrelid_tgname_index"),
     ("target::walk", "future_job", "future_job_target_idx"),
     ("target::select_due_of", "future_job", "future_job_target_idx"),
     ("target::limits", "target", "target_pkey"),

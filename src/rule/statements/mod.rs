@@ -5,4 +5,5 @@ mod names;
 pub mod rule;
 pub mod rule_function;
 pub mod rule_objects;
+pub mod rule_trigger;
 pub mod watched;

@@ -206,14 +206,15 @@ statement! {
 }
 
 statement! {
-    /// Takes no lock on the table, unlike [`table::primary_key`]. A reader of `awty.status` must not wait for a transaction
+    /// Returns the numbers of the columns. Takes no lock on the table, unlike [`primary_key::columns_of`]. A reader of `awty.status` must not wait for a transaction
     /// that has locked a watched table.
     ///
-    /// [`table::primary_key`]: crate::pg::table::primary_key
-    pub fn has_primary_key(table: pg_sys::Oid) -> bool = query(is_true),
-    c"SELECT EXISTS (SELECT FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-                     JOIN pg_catalog.pg_am AS a ON a.oid = c.relam
-                     WHERE i.indrelid = $1 AND i.indisprimary AND i.indisvalid AND a.amname = 'btree')"
+    /// [`primary_key::columns_of`]: crate::pg::primary_key::columns_of
+    pub fn primary_key(table: pg_sys::Oid) -> Option<Vec<i16>> = query(|rows| rows.first(1)),
+    c"SELECT (i.indkey::pg_catalog.int2[])[0:i.indnkeyatts - 1]
+      FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+      JOIN pg_catalog.pg_am AS a ON a.oid = c.relam
+      WHERE i.indrelid = $1 AND i.indisprimary AND i.indisvalid AND a.amname = 'btree'"
 }
 
 statement! {

@@ -1,9 +1,14 @@
+//! A rule's row with the argument [`KEY`] has no function. It has the columns of the primary key.
+
 use crate::pg::array::{self, TEXT};
+use crate::pg::column::Column;
 use crate::pg::text::Text;
 use crate::store::arg;
 use crate::store::statement::Rows;
 use crate::store::typed::{Row, statement};
 use pgrx::{FromDatum, pg_sys};
+
+pub const KEY: &str = "key";
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredFunction {
@@ -17,7 +22,7 @@ pub struct StoredFunction {
 statement! {
     pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
-      WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"
+      WHERE f.rule = $1 ORDER BY f.argument"
 }
 
 statement!(
@@ -35,6 +40,13 @@ statement! {
 statement! {
     pub fn forget_oids() = query,
     c"UPDATE awty_internal.rule_function SET function = 0"
+}
+
+impl StoredFunction {
+    pub fn new(argument: Text, function: pg_sys::Oid, columns: &[Column]) -> Self {
+        let numbers = columns.iter().map(|column| column.number).collect();
+        Self { argument, function, numbers, columns: columns.iter().map(Column::text).collect() }
+    }
 }
 
 impl Row for StoredFunction {
@@ -57,7 +69,7 @@ pub fn put(rule: &Text, stored: &StoredFunction) {
     let args = [
         Some(rule.datum()),
         Some(stored.argument.datum()),
-        arg(stored.function),
+        Some(stored.function.into()), // arg() would turn InvalidOid into NULL
         arg(stored.numbers.clone()),
         arg(stored.columns.clone()),
     ];

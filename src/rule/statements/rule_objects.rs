@@ -7,6 +7,7 @@ use super::by_oid;
 use super::dynamic_sql::{call, command, query};
 use super::rule;
 use super::rule_function::{self, StoredFunction};
+use super::rule_trigger::{EVENTS, events, trigger_name, triggers};
 use super::watched::{NEW_ROWS, RowFunction, Source};
 use crate::error::{Error, Result, WatchError, log, quote};
 use crate::pg::column::Column;
@@ -22,25 +23,9 @@ use crate::pg::table::{Described, Kind, quoted};
 use crate::pg::table_lock;
 use crate::pg::text::Text;
 use crate::store::patience;
-use crate::store::statement::Rows;
 use crate::store::typed::{is_true, statement};
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
-
-/// The trigger STOPPED fires for an UPDATE that only stops or continues a row's clock.
-const EVENTS: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "STOPPED"];
-
-pub fn events(has_stopped: bool) -> &'static [&'static str] {
-    if has_stopped { &EVENTS } else { &EVENTS[..4] }
-}
-
-fn trigger_name(rule: &Text, event: &str) -> String {
-    object_name(&rule.utf8(), &format!("_{}", event.to_lowercase()))
-}
-
-pub fn is_trigger_name(rule: &Text, name: &Text) -> bool {
-    EVENTS.iter().any(|event| Text::of_utf8(&trigger_name(rule, event)) == *name)
-}
 
 pub fn function_name(rule: &Text, argument: &str) -> String {
     let suffix = if argument == "until" { String::new() } else { format!("_{argument}") };
@@ -137,7 +122,8 @@ pub fn go_with_table(function: &RowFunction, table: &Described) {
 pub fn create_triggers(rule: &Text, source: &Source) {
     let Source { table, key, until, start, stopped, .. } = source;
     let on = table.qualified();
-    let row = |row: &str| key.iter().map(|column| format!("{row}.{}", column.name)).collect::<Vec<_>>().join(", ");
+    let row =
+        |row: &str| key.iter().map(|part| format!("{row}.{}", part.column.quoted())).collect::<Vec<_>>().join(", ");
     let mut changes = vec![
         format!("({} IS TRUE) OPERATOR(pg_catalog.<>) ({} IS TRUE)", until.over("OLD"), until.over("NEW")),
         record_ne(&row("OLD"), &row("NEW")),
@@ -219,61 +205,6 @@ fn raise_renamed(table: &Described) -> ! {
 /// comparisons of single columns.
 fn record_ne(one: &str, other: &str) -> String {
     format!("pg_catalog.record_image_ne(ROW({one}), ROW({other}))")
-}
-
-pub struct Trigger {
-    pub oid: pg_sys::Oid,
-    pub name: String,
-    enabled: i8,
-}
-
-impl Trigger {
-    pub fn is_disabled(&self) -> bool {
-        self.enabled as u8 == b'D'
-    }
-}
-
-statement!(
-    select_triggers,
-    [OIDOID, TEXTOID],
-    c"SELECT t.oid, t.tgname::pg_catalog.text, t.tgenabled FROM pg_catalog.pg_trigger AS t
-      WHERE t.tgrelid = $1 AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
-          AND t.tgargs IN (pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea,
-              pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x0073746f7070656400'::pg_catalog.bytea)
-      ORDER BY t.tgname"
-);
-
-statement!(
-    select_named_triggers,
-    [OIDOID, TEXTOID, TEXTARRAYOID],
-    c"SELECT f.oid, f.tgname::pg_catalog.text, f.tgenabled FROM pg_catalog.unnest($3) AS n (name)
-      CROSS JOIN LATERAL (
-          SELECT t.oid, t.tgname, t.tgenabled FROM pg_catalog.pg_trigger AS t
-          WHERE t.tgrelid = $1 AND t.tgname = n.name::pg_catalog.name
-              AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
-              AND t.tgargs IN (pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea,
-                  pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x0073746f7070656400'::pg_catalog.bytea) LIMIT 1
-      ) AS f"
-);
-
-fn read(rows: &Rows) -> Vec<Trigger> {
-    rows.all(|row| {
-        Some(Trigger { oid: rows.get(row, 1)?, name: rows.get::<Text>(row, 2)?.utf8(), enabled: rows.get(row, 3)? })
-    })
-}
-
-pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
-    let args = [crate::store::arg(table), Some(rule.datum())];
-    select_triggers().query_latest(&args, read)
-}
-
-/// Searches triggers by name first, because a table may have thousands of triggers. If a trigger is missing, searches
-/// all, because the owner may have renamed it.
-pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
-    let names: Vec<Text> = events.iter().map(|event| Text::of_utf8(&trigger_name(rule, event))).collect();
-    let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
-    let named = select_named_triggers().query(&args, read);
-    if named.len() == events.len() { named } else { triggers(rule, table) }
 }
 
 statement! {

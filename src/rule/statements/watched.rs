@@ -5,9 +5,10 @@ use super::rule_function::StoredFunction;
 use super::{by_oid, dynamic_sql};
 use crate::error::{Error, WatchError};
 use crate::pg::column::Column;
+use crate::pg::primary_key::{KeyColumn, key_text};
 use crate::pg::reraise::reported;
 use crate::pg::role::{as_role, as_role_of};
-use crate::pg::table::{Described, KeyColumn, Kind, key_text, kind_name};
+use crate::pg::table::{self, Described, Kind, kind_name};
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
 use crate::pg::{clock, expression, partition};
@@ -66,12 +67,7 @@ impl RowFunction {
     }
 
     pub fn stored(&self) -> StoredFunction {
-        StoredFunction {
-            argument: self.argument.clone(),
-            function: self.oid,
-            numbers: self.columns.iter().map(|column| column.number).collect(),
-            columns: self.columns.iter().map(Column::text).collect(),
-        }
+        StoredFunction::new(self.argument.clone(), self.oid, &self.columns)
     }
 }
 
@@ -111,7 +107,7 @@ impl Source {
             table: table.oid,
             kind: table.kind,
             owner: table.owner,
-            key: key.iter().map(|column| column.kind).collect(),
+            key: key.iter().map(|part| part.column.kind).collect(),
             functions: functions.all().map(|function| function.oid).collect(),
         });
         let Functions { until, start, stopped } = functions;
@@ -120,15 +116,30 @@ impl Source {
         source
     }
 
+    /// Returns the source of one partition's rows. A row is in no other partition, because the primary key contains the
+    /// partition key.
+    pub fn of_partition(&self, partition: pg_sys::Oid) -> Self {
+        let table = table::describe(partition).filter(|table| table.owner == self.table.owner);
+        let key = self.key.iter().map(|part| part.of_partition(partition)).collect::<Option<_>>();
+        let Some((table, key)) = table.zip(key) else { self.raise_renamed() };
+        let (relation, names) = (table.qualified(), &*self.names);
+        let names = Names { relation, table: partition, kind: table.kind, ..names.clone() };
+        Self { table, key, names: Rc::new(names), ..self.clone() }
+    }
+
+    fn raise_renamed(&self) -> ! {
+        Error::from(WatchError::Renamed { relation: self.table.qualified() }).raise()
+    }
+
     /// Locks the table's partitions, so that they keep their owners while PostgreSQL plans a query of the table.
     fn lock_partitions(&self) {
         if partition::of_another_role(&self.table, true).is_some() {
-            Error::from(WatchError::Renamed { relation: self.table.qualified() }).raise();
+            self.raise_renamed();
         }
     }
 
     fn columns(&self, row: &str) -> String {
-        let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
+        let key: Vec<String> = self.key.iter().map(|part| format!("{row}.{}", part.column.quoted())).collect();
         let start = self.start.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.by_oid(row));
         let stopped = self.stopped.as_ref().map_or(String::new(), |f| format!(", {}", f.by_oid(row)));
         format!("{}, {}, {start}{stopped}", key.join(", "), self.until.by_oid(row))
@@ -151,7 +162,7 @@ impl Source {
 
     pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, WatchedRow)> {
         let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
-            .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals()))
+            .map(|(part, value)| format!("t.{} {} {value}", part.column.quoted(), part.equals()))
             .collect();
         let sql = format!(
             "SELECT {}, k.n FROM pg_catalog.unnest($1) WITH ORDINALITY AS k (key, n) JOIN {} AS t ON {}",
@@ -178,7 +189,7 @@ impl Source {
     }
 
     pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<WatchedRow> {
-        let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
+        let names: Vec<String> = self.key.iter().map(|part| format!("t.{}", part.column.quoted())).collect();
         let condition = if key.is_some() {
             let greater = self.key[0].equals().replace(".=)", ".>)");
             format!("WHERE ROW({}) {greater} ROW({})", names.join(", "), self.values("$2").join(", "))

@@ -73,7 +73,7 @@ fn whoever_may_dump_has_every_row_of_every_table() {
     for table in [
         "awty.alert 1",
         "awty.rule 1",
-        "awty_internal.rule_function 2",
+        "awty_internal.rule_function 3",
         "awty_http.token 1",
         "awty_http_internal.sent 1",
         "awty_http_internal.content 1",

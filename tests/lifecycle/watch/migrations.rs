@@ -9,7 +9,7 @@ const WATCH: &str =
 const WHY: &str = "SELECT coalesce((SELECT concat_ws(' | ', why, fix) FROM awty.status), '-')";
 
 #[track_caller]
-fn await_why(shop: &Shop, why: &str, fix: &str) {
+pub fn await_why(shop: &Shop, why: &str, fix: &str) {
     shop.cluster.await_that(why, awty_testkit::PATIENCE, || {
         let said: String = shop.cluster.value("postgres", WHY);
         if said.contains(why) && said.contains(fix) { Ok(()) } else { Err(said) }
@@ -23,7 +23,7 @@ fn await_why(shop: &Shop, why: &str, fix: &str) {
 }
 
 #[track_caller]
-fn is_well(shop: &Shop) {
+pub fn is_well(shop: &Shop) {
     shop.await_true("no reason", "SELECT why IS NULL FROM awty.status");
     let found: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.doctor() WHERE level = 'error'");
     assert_eq!(found, 0);
@@ -266,6 +266,45 @@ fn an_error_of_postgresql_has_no_backtrace() {
     let told = error.as_db_error().unwrap();
     assert_eq!(told.message(), "canceling statement due to lock timeout");
     assert_eq!((told.code().code(), told.detail()), ("55P03", None));
+}
+
+/// With another primary key, the keys of pending checks and open alerts would mean other rows, or none.
+#[test]
+fn a_rule_stops_when_the_primary_key_gets_other_columns() {
+    let shop = watched("");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}), (2, now())"));
+    await_state(&shop, "late 1:1; pending 2");
+    shop.run("ALTER TABLE shop.orders RENAME id TO number");
+    is_well(&shop);
+    shop.run("ALTER TABLE shop.orders RENAME number TO id");
+    let (why, fix) = ("the primary key of table shop.orders has other columns", "replace => true);");
+    let migrations = [
+        (
+            "ADD COLUMN tenant int NOT NULL DEFAULT 7, DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (tenant, id)",
+            r#"["7", "1"]:1; pending ["7", "2"]"#,
+        ),
+        ("DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (id, tenant)", r#"["1", "7"]:1; pending ["2", "7"]"#),
+        ("DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (id)", "1:1; pending 2"),
+    ];
+    for (migration, repaired) in migrations {
+        let before = state(&shop);
+        shop.run(&format!("ALTER TABLE shop.orders {migration}"));
+        await_why(&shop, why, fix);
+        assert_eq!(state(&shop), before, "nothing ends without a call");
+        shop.run(&WATCH.replace("within", "existing => 'all', replace => true, within"));
+        await_walked(&shop);
+        await_state(&shop, &format!("late {repaired}"));
+        is_well(&shop);
+    }
+    // The new column has the name of the old one.
+    shop.run(
+        "ALTER TABLE shop.orders ADD COLUMN new_id bigint; UPDATE shop.orders SET new_id = id + 10;
+              ALTER TABLE shop.orders DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (new_id);
+              ALTER TABLE shop.orders RENAME id TO old_id; ALTER TABLE shop.orders RENAME new_id TO id",
+    );
+    await_why(&shop, why, fix);
+    shop.run(&WATCH.replace("within", "existing => 'all', within"));
+    await_state(&shop, "late 11:1; pending 12");
 }
 
 /// A restore changes the OIDs of functions, and the numbers of columns that follow a dropped column.

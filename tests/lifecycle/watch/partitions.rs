@@ -1,4 +1,5 @@
-use super::{LATE, await_state, expect, refusal};
+use super::migrations::{await_why, is_well};
+use super::{LATE, await_state, await_walked, expect, refusal};
 use awty_testkit::fixture::Shop;
 
 #[test]
@@ -74,4 +75,83 @@ fn truncate_of_a_partition_clears_its_rows_alone() {
     await_state(&shop, "late 1:1 101:1; pending 102 2");
     shop.run("TRUNCATE shop.orders");
     await_state(&shop, "late -; pending -");
+}
+
+const BY_RANGE: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, other bigint, at timestamptz, there boolean NOT NULL DEFAULT false) PARTITION BY RANGE (id);
+    CREATE TABLE shop.low PARTITION OF shop.orders FOR VALUES FROM (0) TO (100)";
+const WATCH: &str =
+    "SELECT awty.watch('shop.orders', until => 'there', since => 'at', within => '3 hours', existing => 'all')";
+
+/// An INSERT into the parent fires only the row triggers of a partition.
+#[test]
+fn a_watched_table_that_becomes_a_partition_stops_loudly() {
+    let shop = Shop::open();
+    shop.run(&format!("CREATE TABLE shop.orders (id bigint PRIMARY KEY, at timestamptz, there boolean NOT NULL DEFAULT false); {WATCH}"));
+    await_walked(&shop);
+    shop.run(
+        "CREATE TABLE shop.every (LIKE shop.orders INCLUDING ALL) PARTITION BY RANGE (id);
+              ALTER TABLE shop.every ATTACH PARTITION shop.orders FOR VALUES FROM (0) TO (100)",
+    );
+    shop.run(&format!("INSERT INTO shop.every VALUES (1, {LATE})"));
+    await_why(&shop, "table shop.orders has become a partition", "SELECT awty.watch('shop.orders'");
+    shop.run(WATCH);
+    is_well(&shop);
+    shop.run(&format!("INSERT INTO shop.every VALUES (2, {LATE})"));
+    await_state(&shop, "late 1:1 2:1; pending -");
+    shop.run("ALTER TABLE shop.every DETACH PARTITION shop.orders");
+    is_well(&shop);
+    shop.run(&format!("INSERT INTO shop.orders VALUES (3, {LATE})"));
+    await_state(&shop, "late 1:1 2:1 3:1; pending -");
+}
+
+#[test]
+fn a_trigger_that_is_disabled_in_one_partition_is_named() {
+    let shop = Shop::open();
+    shop.run(&format!("{BY_RANGE}; {WATCH}"));
+    await_walked(&shop);
+    for disabled in
+        ["shop.low DISABLE TRIGGER awty_orders_insert", "shop.orders ENABLE REPLICA TRIGGER awty_orders_insert"]
+    {
+        shop.run(&format!("ALTER TABLE {disabled}"));
+        let fix = "ALTER TABLE shop.orders ENABLE TRIGGER awty_orders_insert;";
+        await_why(&shop, "its triggers on table shop.orders are disabled", fix);
+        shop.run(fix);
+        is_well(&shop);
+    }
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, 1, {LATE})"));
+    await_state(&shop, "late 1:1; pending -");
+}
+
+/// PostgreSQL attaches a partition with another primary key, if the columns of the table's key are unique there.
+#[test]
+fn a_partition_may_have_a_primary_key_of_its_own() {
+    let shop = Shop::open();
+    shop.run(&format!(
+        "{BY_RANGE}; CREATE TABLE shop.high (there boolean NOT NULL DEFAULT false, other bigint PRIMARY KEY, at timestamptz, id bigint NOT NULL UNIQUE);
+         ALTER TABLE shop.orders ATTACH PARTITION shop.high FOR VALUES FROM (100) TO (200); {WATCH}"
+    ));
+    await_walked(&shop);
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, 101, {LATE}), (101, 1, {LATE})"));
+    await_state(&shop, "late 1:1 101:1; pending -");
+    expect(&shop, "UPDATE shop.orders SET there = true WHERE id = 101", "late 1:1; pending -");
+    expect(&shop, "UPDATE shop.orders SET id = 102, there = false WHERE id = 101", "late 1:1; pending 102");
+}
+
+#[test]
+fn a_write_of_one_partition_locks_no_other() {
+    let shop = Shop::open();
+    shop.run(&format!(
+        "{BY_RANGE}; CREATE TABLE shop.high PARTITION OF shop.orders FOR VALUES FROM (100) TO (200); {WATCH}"
+    ));
+    await_walked(&shop);
+    let (mut holder, mut writer) = (shop.client(), shop.client());
+    holder.batch_execute("BEGIN; LOCK TABLE shop.high").unwrap();
+    writer.batch_execute("SET lock_timeout = '10s'").unwrap();
+    for write in [
+        "INSERT INTO shop.low VALUES (1, 1, now())",
+        "UPDATE shop.low SET at = now() - interval '1 minute'",
+        "DELETE FROM shop.low",
+    ] {
+        writer.batch_execute(write).unwrap();
+    }
 }

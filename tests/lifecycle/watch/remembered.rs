@@ -46,7 +46,7 @@ fn what_another_session_changes() {
     assert_eq!(state(&shop), "late -; pending 1 2 5", "after the schema's rename");
     shop.run("ALTER TABLE laden.bought DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (nr, status)");
     insert(&mut client, "INSERT INTO laden.bought (nr) VALUES (6)");
-    assert_eq!(state(&shop), "late -; pending 1 2 5 [\"6\", \"UNSHIPPED\"]", "after another key");
+    assert_eq!(state(&shop), "late -; pending 1 2 5", "after another key, which stops the rule");
     shop.run("SELECT awty.unwatch('orders')");
     insert(&mut client, "INSERT INTO laden.bought (nr) VALUES (7)");
     assert_eq!(state(&shop), "late -; pending -", "after unwatch");
