@@ -5,7 +5,7 @@
 
 use super::fault::Fault;
 use super::statements::rule::{self, Rule};
-use super::statements::rule_function::{self, KEY, StoredFunction};
+use super::statements::rule_function::{self, StoredFunction};
 use super::statements::rule_objects::{self, function_name};
 use super::statements::rule_trigger::{self, Trigger};
 use super::statements::watched::{Functions, RowFunction};
@@ -62,10 +62,11 @@ pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
 
 /// Returns the columns that the primary key had at `awty.watch()`, with their present names and numbers.
 pub fn primary_key(rule: &Text, stored: &[StoredFunction], table: &Described) -> Option<StoredFunction> {
-    let of = |argument: &str| stored.iter().find(|stored| stored.argument.as_bytes() == argument.as_bytes());
-    let (key, until) = (of(KEY)?, of("until")?);
-    let columns = columns(key, table, by_oid(rule, until).is_some()).ok()?;
-    Some(StoredFunction::new(key.argument.clone(), key.function, &columns))
+    let key = rule_function::key_of(rule)?;
+    // After a restore, the OIDs of the functions and the numbers of columns are those of another database.
+    let is_restored = stored.iter().any(|stored| by_oid(rule, stored).is_none());
+    let columns = columns(&key, table, !is_restored).ok()?;
+    Some(StoredFunction::new(key.argument, key.function, &columns))
 }
 
 fn columns(stored: &StoredFunction, table: &Described, by_number: bool) -> Result<Vec<Column>, Fault> {

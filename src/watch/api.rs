@@ -58,10 +58,7 @@ fn wait(args: &Args, relation: pg_sys::Oid) -> Result<()> {
         Found::Nothing if job::find(name).is_some() => {}
         Found::Nothing => new_job::wait(name)?,
         Found::Lost => end_lost(name)?,
-        Found::OfOtherKey => {
-            unwatch::wait(name)?;
-            unwatch::end(name, relation)?;
-        }
+        Found::OfOtherKey => unwatch::wait(name)?,
         Found::Replaced(_) => hand_over::wait(name, request.terms.role, clock::now()),
     }
     refuse_foreign_schema(&request.table)?;
@@ -86,13 +83,16 @@ fn watch_now(args: &Args, relation: pg_sys::Oid) -> Result<Text> {
     let request = for_a_moment(busy, || {
         let request = Request::read(args, table)?;
         match &request.found {
-            Found::Nothing => {}
-            Found::Lost | Found::OfOtherKey => return Err(busy()),
+            Found::Nothing | Found::OfOtherKey => {}
+            Found::Lost => return Err(busy()),
             Found::Same(old) => walk::go_on(old, now),
             Found::Replaced(_) => hand_over::lock(&name, request.terms.role),
         }
         Ok(request)
     })?;
+    if matches!(request.found, Found::OfOtherKey) {
+        unwatch::end(&name, relation)?;
+    }
     if !matches!(request.found, Found::Same(_)) {
         let functions = rule_objects::lock(&name, &request.table)?;
         for_a_moment(busy, || put(request, functions, now))?;

@@ -7,8 +7,7 @@ use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::rule::functions;
-use crate::rule::statements::rule_function::{self, KEY, StoredFunction};
-use crate::rule::statements::{rule, rule_objects};
+use crate::rule::statements::{rule, rule_function, rule_objects};
 use crate::{settings, shmem};
 use awty_core::Time;
 use pgrx::pg_sys;
@@ -61,15 +60,18 @@ pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&
 
 fn mend_functions(rule: &Text, table: &Described) -> Option<()> {
     let all = rule_function::of(rule);
-    let put = |now: StoredFunction| {
-        if all.contains(&now) { Some(()) } else { unless_locked(|| rule_function::put(rule, &now)) }
-    };
-    // Looks for the key first, because the OID of the function tells whether the numbers of the key's columns are those of
-    // this table.
-    functions::primary_key(rule, &all, table).map_or(Some(()), put)?;
-    for stored in all.iter().filter(|stored| stored.argument.as_bytes() != KEY.as_bytes()) {
-        let Ok(function) = functions::resolve(rule, stored, table) else { continue };
-        put(function.stored())?;
+    // Looks for the key first, because the numbers of its columns count only while the OIDs of the functions do.
+    if let Some(now) =
+        functions::primary_key(rule, &all, table).filter(|now| rule_function::key_of(rule).as_ref() != Some(now))
+    {
+        unless_locked(|| rule_function::put(rule, &now))?;
+    }
+    for stored in all {
+        let Ok(function) = functions::resolve(rule, &stored, table) else { continue };
+        let now = function.stored();
+        if stored != now {
+            unless_locked(|| rule_function::put(rule, &now))?;
+        }
         rule_objects::go_with_table(&function, table);
     }
     Some(())

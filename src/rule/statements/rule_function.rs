@@ -1,4 +1,4 @@
-//! A rule's row with the argument [`KEY`] has no function. It has the columns of the primary key.
+//! One row of a rule has the argument [`KEY`] instead of a function. It keeps the columns of the primary key.
 
 use crate::pg::array::{self, TEXT};
 use crate::pg::column::Column;
@@ -22,7 +22,13 @@ pub struct StoredFunction {
 statement! {
     pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
-      WHERE f.rule = $1 ORDER BY f.argument"
+      WHERE f.rule = $1 AND f.argument <> 'key' ORDER BY f.argument = 'until' DESC, f.argument"
+}
+
+statement! {
+    pub fn key_of(rule: &Text) -> Option<StoredFunction> = query_latest,
+    c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
+      WHERE f.rule = $1 AND f.argument = 'key'"
 }
 
 statement!(
