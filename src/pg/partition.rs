@@ -22,8 +22,7 @@ pub fn of_another_role(table: &Described, locks: bool) -> Option<Described> {
     }
     let partitions = match table.kind {
         table::Kind::Partitioned if locks => locked(table.oid),
-        table::Kind::Partitioned => below(table.oid, NO_LOCK),
-        _ => Vec::new(),
+        _ => all(table),
     };
     let is_others = |oid: &pg_sys::Oid| {
         table::owner(*oid).is_some_and(|owner| owner != table.owner && !catalog::is_superuser(owner))
@@ -31,7 +30,7 @@ pub fn of_another_role(table: &Described, locks: bool) -> Option<Described> {
     partitions.into_iter().chain(above(table.oid)).filter(is_others).find_map(table::describe)
 }
 
-/// Returns the partitions of a partitioned table, without a lock.
+/// Returns a partitioned table and its partitions, without a lock.
 pub fn all(table: &Described) -> Vec<pg_sys::Oid> {
     match table.kind {
         table::Kind::Partitioned => below(table.oid, NO_LOCK),

@@ -17,7 +17,7 @@ impl KeyColumn {
         unsafe { pg_sys::getBaseType(self.column.kind) }
     }
 
-    /// Returns the column of this name in a partition, where it may have another number.
+    /// Returns the partition's column of the same name. Its number may differ.
     pub fn of_partition(&self, partition: pg_sys::Oid) -> Option<Self> {
         Some(Self { column: Column::by_name(partition, &self.column.text())?, equals: self.equals })
     }

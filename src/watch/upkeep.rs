@@ -60,7 +60,7 @@ pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&
 
 fn mend_functions(rule: &Text, table: &Described) -> Option<()> {
     let all = rule_function::of(rule);
-    // Looks for the key first, because the numbers of its columns count only while the OIDs of the functions do.
+    // Stores the key first, because `primary_key` trusts the stored numbers once the functions have their new OIDs.
     if let Some(now) =
         functions::primary_key(rule, &all, table).filter(|now| rule_function::key_of(rule).as_ref() != Some(now))
     {

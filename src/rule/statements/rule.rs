@@ -206,8 +206,8 @@ statement! {
 }
 
 statement! {
-    /// Returns the numbers of the columns. Takes no lock on the table, unlike [`primary_key::columns_of`]. A reader of `awty.status` must not wait for a transaction
-    /// that has locked a watched table.
+    /// Returns the numbers of the columns. [`primary_key::columns_of`] locks the table, and this statement does not, so
+    /// that a reader of `awty.status` never waits for a transaction that has locked a watched table.
     ///
     /// [`primary_key::columns_of`]: crate::pg::primary_key::columns_of
     pub fn primary_key(table: pg_sys::Oid) -> Option<Vec<i16>> = query(|rows| rows.first(1)),

@@ -85,7 +85,7 @@ pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> V
 }
 
 statement! {
-    /// Returns the names of those triggers that are disabled in one of the partitions.
+    /// Returns the names of triggers that are disabled in at least one partition.
     fn select_disabled(partitions: Vec<pg_sys::Oid>, names: Vec<Text>) -> Vec<Text> = query,
     c"SELECT DISTINCT t.tgname::pg_catalog.text FROM pg_catalog.pg_trigger AS t
       WHERE t.tgrelid = ANY ($1) AND t.tgname = ANY ($2::pg_catalog.name[]) AND t.tgparentid <> 0 AND t.tgenabled IN ('D', 'R')
